@@ -15,7 +15,7 @@ LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_rete
 
 def table_at(storage, kind=TableLog, name="t", commits="auto"):
     """`kind` is the log below the table."""
-    table = DeltaTopicTable(storage, name, SCHEMA, LAKE, kind(storage, name, SCHEMA, LAKE), commits=commits)
+    table = DeltaTopicTable(kind(storage, name, SCHEMA, LAKE), commits=commits)
     table.create()
     return table
 

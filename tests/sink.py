@@ -16,6 +16,7 @@ from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.pace import CommitWay
+from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch
@@ -164,7 +165,7 @@ class Sink:
 
     def delta(self) -> DeltaTopicTable:
         """The rows' table below the rules for topics."""
-        return DeltaTopicTable(self.storage, self.spec.table, self.table.schema, self.lake)
+        return DeltaTopicTable(TableLog(self.storage, self.spec.table, self.table.schema, self.lake))
 
 
 def bad(offset: int) -> bool:

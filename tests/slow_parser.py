@@ -10,7 +10,7 @@ import pyarrow.json
 
 from kgs_core.ingest.formats.json.json_columns import column_of, read_type
 from kgs_core.ingest.formats.json.json_faults import JsonFaults
-from kgs_core.ingest.formats.json.json_text import MisfitError, entries_of_maps, has_map, is_too_deep, shape_of
+from kgs_core.ingest.formats.json.json_text import entries_of_maps, has_map, is_too_deep, shape_of
 from kgs_core.lake.files.row_schema import TIMESTAMP
 
 MAX_REASON = 300
@@ -57,7 +57,7 @@ def _without_maps(value: bytes, schema: pa.Schema) -> tuple[bytes, str | None]:
         return value, "too deep"
     try:
         return entries_of_maps(value, shape_of(schema)), None
-    except (MisfitError, ValueError) as e:
+    except ValueError as e:
         return value, repr(e)
 
 

@@ -1,9 +1,12 @@
 """Port of a catalogue: where readers look up by name which tables there are. Nothing that kgs does depends on it."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
+from kgs_core.catalog.locations import same_place
+from kgs_core.errors import PermanentError, TransientError
 from kgs_core.ports.lake import TableDescription
 
 
@@ -14,7 +17,6 @@ class CatalogEntry:
     Attributes:
         name: its parts in the catalogue, joined by dots.
         location: address of its folder: s3://bucket/prefix/table, or file:///path.
-        table: its columns and the words about it.
     """
 
     name: str
@@ -46,3 +48,29 @@ class Catalog(Protocol):
 
     def close(self) -> None:
         """End its connections."""
+
+
+def found_or_made(
+    name: str, find: Callable[[], Mapping[str, Any] | None], make: Callable[[], bool]
+) -> Mapping[str, Any] | None:
+    """The entry of this name that is there already; None: it was made just now.
+
+    `make`: whether it made it; else somebody else was faster.
+    """
+    there = find()
+    if there is None:
+        if make():
+            return None
+        there = find()
+        if there is None:
+            raise TransientError(f"{name}: the catalogue says that it is there, and that it is not")
+    return there
+
+
+def refuse_other_place(entry: CatalogEntry, location: str | None) -> None:
+    """Leave alone what is there at another location."""
+    if not same_place(location, entry.location):
+        raise PermanentError(
+            f"{entry.name} is another table there, at {location or 'no location'}, and is left alone; ours is at "
+            f"{entry.location}: drop that one, or change catalog.name"
+        )

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
+from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration, found_or_made, refuse_other_place
 from kgs_core.catalog.column_types import sql_type
 from kgs_core.catalog.http_answers import STEPS
-from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
 from kgs_core.config.catalog import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
@@ -29,11 +28,7 @@ _IS_DELTA = {
 
 
 def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
-    """The catalogue of these settings; it is not asked yet.
-
-    Raises:
-        ConfigError: boto3 is not installed, or knows no region; the lake is not on S3.
-    """
+    """The catalogue of these settings; it is not asked yet."""
     require("glue", "catalog: kind 'glue'")
     import boto3
     from botocore.config import Config
@@ -46,13 +41,8 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
         connect_timeout=catalog.timeout_s, read_timeout=catalog.timeout_s, retries={"total_max_attempts": _ATTEMPTS}
     )
     try:
-        client = boto3.session.Session().client(  # the default one would keep keys that are renewed meanwhile
-            "glue",
-            region_name=options.get("aws_region"),
-            endpoint_url=catalog.url,
-            verify=catalog.ca_location,
-            config=config,
-        )
+        session = boto3.session.Session(region_name=options.get("aws_region"))  # the default one would keep old keys
+        client = session.client("glue", endpoint_url=catalog.url, verify=catalog.ca_location, config=config)
     except (BotoCoreError, ValueError, OSError) as e:
         raise ConfigError(
             [f"catalog: glue: {one_line(e)}: check lake.storage_options.aws_region and the environment"]
@@ -75,20 +65,12 @@ class GlueCatalog(Catalog):
     def register(self, entry: CatalogEntry) -> Registration:
         """See `Catalog`."""
         database, table = entry.name.split(".")
-        there = self._table(database, table)
+        there = found_or_made(entry.name, lambda: self._table(database, table), lambda: self._create(database, entry))
         if there is None:
-            if self._create(database, entry):
-                return Registration.CREATED
-            there = self._table(database, table)  # somebody else was faster
-            if there is None:
-                raise TransientError(f"{entry.name}: the catalogue says that it is there, and that it is not")
+            return Registration.CREATED
         storage = there.get("StorageDescriptor") or {}
         location = storage.get("Location") or ""
-        if not same_place(location, entry.location):
-            raise PermanentError(
-                f"{entry.name} is another table there, at {location or 'no location'}, and is left alone; ours is at "
-                f"{entry.location}: drop that one, or change catalog.name"
-            )
+        refuse_other_place(entry, location)
         given = {key.lower(): str(value).lower() for key, value in (there.get("Parameters") or {}).items()}
         if not any(given.get(key) == "delta" for key in ("table_type", "classification", "spark.sql.sources.provider")):
             raise PermanentError(f"{entry.name} is at {location} there, but not as a Delta table: drop it there")
@@ -137,19 +119,9 @@ class GlueCatalog(Catalog):
             raise TransientError(f"{entry.name}: changed by somebody else meanwhile: {answer}")
 
     def _ask(self, what: str, question: Callable[..., Any], **given: Any) -> Any:
-        """The answer; where it is that something is there, or is not, the name of that error.
-
-        Raises:
-            TransientError, PermanentError: any other outcome.
-        """
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            HTTPClientError,
-        )
-        from botocore.exceptions import (
-            ConnectionError as NoConnectionError,
-        )
+        """The answer; where it is that something is there, or is not, the name of that error."""
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import ConnectionError as NoConnectionError
 
         try:
             return answer_within(self._timeout_s, lambda: question(**given), "glue")
@@ -191,8 +163,7 @@ def _new_table(entry: CatalogEntry) -> dict[str, Any]:
 def _columns(entry: CatalogEntry, words: Mapping[str, str]) -> list[dict[str, str]]:
     """All of them, partition columns too: Delta's readers go by the log, and Glue knows none of its partitions.
 
-    Args:
-        words: what people have said of columns in the catalogue, by their names in lower case.
+    `words`: what people have said of columns in the catalogue, by their names in lower case.
     """
     found = []
     for field in entry.table.fields:

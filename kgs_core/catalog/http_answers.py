@@ -17,11 +17,7 @@ STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said.
-
-    Attributes:
-        tree: the JSON object that it sent; None: it sent something else.
-    """
+    """What a server said. `tree`: the JSON object that it sent; None: it sent something else."""
 
     status: int
     tree: Mapping[str, Any] | None
@@ -46,11 +42,7 @@ class Answer:
 def ask(client: httpx2.Client, method: str, url: str, body: Mapping[str, Any] | None, timeout_s: float) -> Answer:
     """The answer to one question.
 
-    Args:
-        timeout_s: how long the whole of it may take, beside the client's own limits for each step.
-
-    Raises:
-        httpx2.HTTPError, httpx2.InvalidURL, OSError: there is none, or it is too long, or too late.
+    `timeout_s`: how long the whole of it may take, beside the client's own limits for each step.
     """
     return answer_within(STEPS * timeout_s, lambda: _heard(client, method, url, body, timeout_s), "catalogue")
 

@@ -15,7 +15,7 @@ from kgs_core.config import Settings
 from kgs_core.config.catalog import CATALOGS
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
-from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import Lake
 
@@ -29,7 +29,6 @@ class TableRegistration:
     """What became of one table.
 
     Attributes:
-        table: its path under the lake's root.
         name: in the catalogue; empty where it has none.
         outcome: None: none, for the reason in `problem`.
         problem: what stands in the way; empty: nothing.
@@ -44,11 +43,7 @@ class TableRegistration:
 
 
 def open_catalog(settings: Settings, section: CatalogSettings) -> Catalog:
-    """The catalogue that the settings name; it is not asked yet.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
+    """The catalogue that the settings name; it is not asked yet."""
     catalog: Catalog = resolve_name(CATALOGS[section.kind])(settings, section)
     return catalog
 
@@ -59,10 +54,6 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     Args:
         done: told of each table; those that are not there yet are passed over.
         tables: only these, by their path under the lake's root; empty: all.
-
-    Raises:
-        ConfigError: no catalogue is configured, or `tables` names a table that is none of them.
-        PortError: the lake does not say which tables there are.
     """
     section = settings.catalog
     if section is None:
@@ -72,11 +63,7 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
         lake = open_lake(settings.lake)
         unread: list[UnreadTable] = []
         known = [name for spec in find_tables(settings, lake, (), None, unread) for name in spec.all_tables]
-        if unknown := sorted(set(tables) - set(known)):
-            refuse_unknown(unread)
-            raise ConfigError(
-                [f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown]
-            )
+        refuse_unknown_tables(tables, known, unread)
         names = _names(section, settings.group, known)
         wanted = [(table, name) for table, name in sorted(names.items()) if not tables or table in tables]
         first = randrange(len(wanted) or 1)  # noqa: S311 - no secret
@@ -93,10 +80,7 @@ def register_tables(
 ) -> Iterator[TableRegistration]:
     """Register tables; one that fails harms no other.
 
-    Args:
-        lake: where they are.
-        catalog: where they are to be known.
-        names: path of a table -> its name in the catalogue, or why it has none.
+    `names`: path of a table -> its name in the catalogue, or why it has none.
     """
     unanswered, away = 0, ""
     for table, name in names.items():

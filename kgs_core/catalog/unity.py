@@ -6,6 +6,7 @@ refused where somebody else was faster.
 """
 
 import json
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,16 +14,16 @@ from urllib.parse import quote
 
 import httpx2
 
-from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
+from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration, found_or_made, refuse_other_place
 from kgs_core.catalog.column_types import decimal_digits, sql_type, type_name
 from kgs_core.catalog.http_answers import Answer, ask
-from kgs_core.catalog.locations import same_place
 from kgs_core.config import Settings
 from kgs_core.config.catalog import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, one_line
 from kgs_core.system.secret_files import with_secrets
 
 API = "/api/2.1/unity-catalog"
+_CAPITAL = re.compile("[A-Z]")
 _BAD, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _NO_METHOD, _CONFLICT = 400, 401, 403, 404, 405, 409
 _PASSING = (408, 429)
 _FAILURE, _NOT_IMPLEMENTED = 500, 501
@@ -30,24 +31,16 @@ _NO_SUCH_API = (_NOT_FOUND, _NO_METHOD, _NOT_IMPLEMENTED)
 
 
 def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
-    """The catalogue of these settings; it is not asked yet.
-
-    Raises:
-        ConfigError: the certificates cannot be read.
-        PermanentError: the file that `token` names cannot be read.
-    """
+    """The catalogue of these settings; it is not asked yet."""
     token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ConfigError(["catalog: the token has characters that no header can have: check it"])
     try:
         verify = ssl.create_default_context(cafile=catalog.ca_location)
     except (OSError, ssl.SSLError) as e:
-        raise ConfigError([f"catalog.ca_location: {catalog.ca_location}: {_reason(e)}: mend the file"]) from e
+        why = getattr(e, "strerror", None) or one_line(e)
+        raise ConfigError([f"catalog.ca_location: {catalog.ca_location}: {why}: mend the file"]) from e
     return UnityCatalog(str(catalog.url), token, catalog.timeout_s, verify)
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or one_line(error)
 
 
 class UnityCatalog(Catalog):
@@ -66,19 +59,11 @@ class UnityCatalog(Catalog):
 
     def register(self, entry: CatalogEntry) -> Registration:
         """See `Catalog`."""
-        there = self._table(entry.name)
+        there = found_or_made(entry.name, lambda: self._table(entry.name), lambda: self._create(entry))
         if there is None:
-            if self._create(entry):
-                return Registration.CREATED
-            there = self._table(entry.name)  # somebody else was faster
-            if there is None:
-                raise TransientError(f"{entry.name}: the catalogue says that it is there, and that it is not")
+            return Registration.CREATED
         location, form = there.get("storage_location"), there.get("data_source_format")
-        if not same_place(location, entry.location):
-            raise PermanentError(
-                f"{entry.name} is another table there, at {location or 'no location'}, and is left alone; ours is at "
-                f"{entry.location}: drop that one, or change catalog.name"
-            )
+        refuse_other_place(entry, location)
         if form != "DELTA":
             raise PermanentError(f"{entry.name} is at {location} there, but as {form}, not DELTA: drop it there")
         if _kinds(there.get("columns")) == [(f["name"], f["type"]) for f in entry.table.fields]:
@@ -148,15 +133,12 @@ class UnityCatalog(Catalog):
             raise TransientError(f"catalogue {self._url} does not answer: {one_line(e)}") from e
 
     def _checked(self, what: str, answer: Answer) -> Mapping[str, Any]:
-        """What a good answer says.
-
-        Raises:
-            TransientError, PermanentError: it is none.
-        """
+        """What a good answer says."""
         status = answer.status
         if status == 200 and answer.tree is not None:  # noqa: PLR2004
             return answer.tree
-        said = one_line(Exception(self._hidden(answer.message or f"status {status}")))
+        message = answer.message or f"status {status}"  # which a server may well repeat our token in
+        said = one_line(Exception(message.replace(self._token, "...") if self._token else message))
         where = f"{what}: catalogue {self._url}"
         if status >= _FAILURE or status in _PASSING or status == _CONFLICT:
             raise TransientError(f"{where} fails: {said}")
@@ -170,10 +152,6 @@ class UnityCatalog(Catalog):
 
     def _other_server(self, what: str) -> TransientError:
         return TransientError(f"{self._url} does not answer as Unity Catalog does: check catalog.url: {what}")
-
-    def _hidden(self, text: str) -> str:
-        """The text without the token, should a server repeat it."""
-        return text.replace(self._token, "...") if self._token else text
 
 
 def _is_there(answer: Answer) -> bool:
@@ -234,17 +212,6 @@ def _delta_api_type(kind: Any) -> Any:
     """The type with the Delta API's names: `element-type` for `elementType`."""
     if not isinstance(kind, dict):
         return kind
-    if kind["type"] == "array":
-        return {
-            "type": "array",
-            "element-type": _delta_api_type(kind["elementType"]),
-            "contains-null": kind["containsNull"],
-        }
-    if kind["type"] == "map":
-        return {
-            "type": "map",
-            "key-type": _delta_api_type(kind["keyType"]),
-            "value-type": _delta_api_type(kind["valueType"]),
-            "value-contains-null": kind["valueContainsNull"],
-        }
-    return {"type": "struct", "fields": [{**f, "type": _delta_api_type(f["type"])} for f in kind["fields"]]}
+    if kind["type"] == "struct":
+        return {"type": "struct", "fields": [{**f, "type": _delta_api_type(f["type"])} for f in kind["fields"]]}
+    return {_CAPITAL.sub(lambda sign: f"-{sign[0].lower()}", name): _delta_api_type(of) for name, of in kind.items()}

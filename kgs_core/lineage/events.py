@@ -17,12 +17,7 @@ from kgs_core.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class LineageTable:
-    """A topic, and the table that it goes into.
-
-    Attributes:
-        table: its path under the lake's root.
-        schema: its columns.
-    """
+    """A topic, and the table that it goes into. `table`: its path under the lake's root."""
 
     topic: str
     table: str
@@ -37,7 +32,6 @@ class RunNews:
         kind: START, RUNNING, COMPLETE or FAIL.
         at: seconds since 1970.
         tables: that it concerns.
-        why: of FAIL.
     """
 
     kind: str

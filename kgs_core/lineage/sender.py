@@ -31,18 +31,11 @@ _log = logging.getLogger(__name__)
 class ConsumerLineage:
     """What one life of a consumer reads and writes, told to OpenLineage; nothing where no section `lineage` is.
 
-    Attributes:
-        lost: events that did not arrive.
+    `lost`: events that did not arrive.
     """
 
     def __init__(self, settings: Settings, run_id: str, open_client: Callable[[Settings], Any] | None = None) -> None:
-        """Nothing is sent yet, and nobody is asked.
-
-        Args:
-            settings: whether, and where to.
-            run_id: a UUID.
-            open_client: gives an OpenLineage client.
-        """
+        """Nothing is sent yet, and nobody is asked."""
         self.lost = 0
         self._settings = settings
         self._is_on = settings.lineage is not None
@@ -73,7 +66,7 @@ class ConsumerLineage:
             self.failed(one_line(e))
             raise
         finally:
-            self._end(RunNews("COMPLETE", time.time(), self._tables()))
+            self._end(RunNews("COMPLETE", time.time(), tuple(self._told.values())))
             self._put(None)
             thread.join(LAST_WORD_S)
             waiting = sum(news is not None for news in list(self._queue.queue))
@@ -84,13 +77,12 @@ class ConsumerLineage:
     def failed(self, why: str) -> None:
         """The run fails; may be called from any thread, and waits for nothing."""
         if self._is_on:
-            self._end(RunNews("FAIL", time.time(), self._tables(), why))
+            self._end(RunNews("FAIL", time.time(), tuple(self._told.values()), why))
 
     def saw(self, tables: Iterable[tuple[str, str, Any]]) -> None:
         """Note what is open now; tables that are new here, or have other columns, are told.
 
-        Args:
-            tables: topic, path of a table that it fills, the table's columns.
+        `tables`: topic, path of a table that it fills, the table's columns.
         """
         if not self._is_on:
             return
@@ -111,9 +103,6 @@ class ConsumerLineage:
         except queue.Full:  # they are told later
             return
         self._news = {}
-
-    def _tables(self) -> tuple[LineageTable, ...]:
-        return tuple(self._told.values())
 
     def _end(self, news: RunNews) -> None:
         if not self._has_ended:
@@ -167,12 +156,7 @@ class ConsumerLineage:
 
 
 def open_openlineage(settings: Settings) -> Any:
-    """OpenLineage's client: to the address of the settings, or as its own environment and file say.
-
-    Raises:
-        ConfigError: it is not installed, or nothing says where to.
-        PermanentError: the file that the token stands in cannot be read.
-    """
+    """OpenLineage's client: to the address of the settings, or as its own environment and file say."""
     require("lineage", "section lineage")
     from openlineage.client import OpenLineageClient
     from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider

@@ -37,10 +37,7 @@ class ControllerWriter(Protocol):
         """
 
     def write(
-        self,
-        target: Target | None,
-        assignments: Sequence[MemberAssignment],
-        tombstones: Sequence[Tombstone],
+        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
         """Write all of it or nothing, in one transaction; returns each message with its offset, in this order.
 

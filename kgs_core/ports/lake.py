@@ -78,21 +78,15 @@ class LakeTable(Protocol):
 
         Raises:
             UnsafeError: what is there has another schema or layout, or properties that break the guarantee.
-            TransientError: the store did not answer.
         """
 
     def exists(self) -> bool:
-        """Whether the table is there.
-
-        Raises:
-            TransientError: the store did not answer.
-        """
+        """Whether the table is there."""
 
     def versions(self, apps: Collection[str]) -> dict[str, int | None]:
         """Stored version of each application id, as of now.
 
         Raises:
-            TransientError: the store did not answer.
             UnsafeError: the table has been changed so that the guarantee is gone.
         """
 
@@ -125,7 +119,6 @@ class TableContents:
     Attributes:
         rows: None where a file does not say.
         size_bytes: of the files, compressed.
-        fields: its columns, see `TableDescription`.
     """
 
     version: int
@@ -191,8 +184,6 @@ class Upkeep:
     Attributes:
         files: data files of the table before and after; `bytes`, likewise, their sizes.
         removed: files taken off the disk: replaced long ago, or never committed.
-        removed_bytes: their sizes.
-        seconds: how long it took.
         problem: what could not be done; the rest was.
     """
 
@@ -242,14 +233,11 @@ class Lake(Protocol):
         """The columns that a table has.
 
         Args:
-            name: of a table of rows.
             default: columns to make it with where it is not there.
             wanted: what it is to have, too; what it lacks is added, in a commit that changes nothing else.
-            layout: of its rows in files.
 
         Raises:
             UnsafeError: the table breaks the guarantee.
-            TransientError: the store did not answer.
         """
 
     def open(self, name: str) -> LakeTable:
@@ -257,7 +245,6 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: there is none.
-            TransientError: the store did not answer.
         """
 
     def all_versions(self, name: str) -> dict[str, int]:
@@ -265,15 +252,10 @@ class Lake(Protocol):
 
         Raises:
             PermanentError: a part of the table's log is missing or broken.
-            TransientError: the store did not answer.
         """
 
     def forget_intents(self, name: str) -> None:
-        """Remove what writers that have ended have left for others to commit.
-
-        Raises:
-            TransientError: the store did not answer.
-        """
+        """Remove what writers that have ended have left for others to commit."""
 
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""
@@ -282,7 +264,6 @@ class Lake(Protocol):
         """Compact a table, keep its log short, remove files that belong to no version; consumers may go on committing.
 
         Args:
-            layout: the table's, as its rule has it.
             dry_run: look only; the files "after" are those before.
 
         Returns:
@@ -290,5 +271,4 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: the lake's settings keep files of no version for too short a time.
-            TransientError: the store did not answer.
         """

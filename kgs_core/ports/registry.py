@@ -1,11 +1,10 @@
-"""Port of the schema registry: schemas by id, which never change, and the newest of a subject, which does."""
+"""Schemas of a registry: by id, which never change; `kgs_core.registry` asks for them."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Protocol
 
 from kgs_core.errors import PermanentError
 
@@ -26,7 +25,6 @@ class RegisteredSchema:
         id: its number there; None where it was asked for by its GUID and the registry did not tell.
         text: the schema: JSON for Avro and JSON Schema; for Protobuf a FileDescriptorProto in base64.
         references: (name that the schema imports it by, schema), with what those refer to themselves.
-        digest: of all of it.
     """
 
     id: int | None
@@ -58,24 +56,3 @@ class UnknownSchemaError(PermanentError):
     def __init__(self, message: str, for_s: float = math.inf) -> None:
         self.for_s = for_s
         super().__init__(message)
-
-
-class SchemaRegistry(Protocol):
-    """A schema registry. May be used by several threads.
-
-    What it answered by id or GUID is kept for good; that there is none is not.
-    """
-
-    def by_id(self, number: int) -> RegisteredSchema:
-        """The schema of this id.
-
-        Raises:
-            UnknownSchemaError: there is none.
-            TransientError: the registry did not answer.
-        """
-
-    def by_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of this GUID; raises as `by_id`."""
-
-    def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject; raises as `by_id`."""

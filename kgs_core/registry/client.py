@@ -39,11 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 def open_registry(settings: RegistrySettings) -> "RegistryClient":
-    """The client of these settings: one in a process.
-
-    Raises:
-        ConfigError: the settings' certificates cannot be read.
-    """
+    """The client of these settings: one in a process."""
     return _client(settings, os.getpid())  # a forked process has no share in its parent's connections
 
 
@@ -53,19 +49,14 @@ def _client(settings: RegistrySettings, _pid: int) -> "RegistryClient":
 
 
 class RegistryClient:
-    """Client of one registry (port `SchemaRegistry`); may be used by several threads. Pickled, it is its settings.
+    """Client of one registry; may be used by several threads. Pickled, it is its settings.
 
+    What was answered by id or GUID is kept for good; that there is none (UnknownSchemaError) is not.
     A registry that cannot be reached, or fails for several schemas, is not asked again for `UNREACHABLE_S`, so that a
     batch with many schemas waits for one time-out and not for each.
     """
 
     def __init__(self, settings: RegistrySettings) -> None:
-        """Client that asks as these settings say.
-
-        Raises:
-            ConfigError: certificates cannot be read.
-            PermanentError: a file of secrets cannot be read.
-        """
         self._settings = settings
         self._connect()
         self._lock = threading.Lock()
@@ -108,15 +99,15 @@ class RegistryClient:
         return open_registry, (self._settings,)
 
     def by_id(self, number: int) -> RegisteredSchema:
-        """The schema of this id; see the port."""
+        """The schema of this id."""
         return self._of(number, number, lambda client, form: client.get_schema(number, fmt=form))
 
     def by_guid(self, guid: str) -> RegisteredSchema:
-        """The schema of this GUID; see the port."""
+        """The schema of this GUID."""
         return self._of(guid, None, lambda client, form: client.get_schema_by_guid(guid, fmt=form))
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """The newest schema of a subject; see the port."""
+        """The newest schema of a subject."""
         self._renew()
         self._plain.clear_latest_caches()  # type: ignore[no-untyped-call]
         found = self._ask(f"subject {subject}", lambda: self._plain.get_latest_version(subject))
@@ -124,11 +115,7 @@ class RegistryClient:
         return self._resolved(found.schema, number) if number is None else self.by_id(number)
 
     def register(self, subject: str, text: str) -> int:
-        """Id of an Avro schema, which becomes the newest of its subject.
-
-        Raises:
-            PortError: the registry did not take it.
-        """
+        """Id of an Avro schema, which becomes the newest of its subject."""
         self._renew()
         return self._ask(f"subject {subject}", lambda: self._plain.register_schema(subject, Schema(text, "AVRO")))
 
@@ -165,8 +152,7 @@ class RegistryClient:
         Confluent's has it serialized only. Apicurio gives plainly what was registered, and serializes no descriptor; a
         .proto file it serializes to a text with the descriptor's bytes, which is whole where they are UTF-8.
 
-        Args:
-            again: asks for it serialized.
+        `again`: asks for it serialized.
         """
         if schema.schema_type != SchemaKind.PROTOBUF or _is_base64(schema.schema_str or ""):
             return schema

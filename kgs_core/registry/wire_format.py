@@ -34,7 +34,6 @@ class SchemaGroup:
     """Values of one schema.
 
     Attributes:
-        schema: its id or GUID.
         positions: of the values in the batch, ascending.
         starts: where each one's payload begins in `FramedValues.data`; `ends` likewise.
         rest: what the header has behind the id or GUID; empty where that is not in a header.
@@ -65,10 +64,7 @@ class FramedValues:
 def unframe(values: pa.Array, headers: pa.Array | None = None, header: str = HEADER) -> FramedValues:
     """Values by the schema that they name.
 
-    Args:
-        values: binary.
-        headers: those of each record, as `row_schema.HEADERS`; None: there are none.
-        header: the name of that which names a schema.
+    `headers`: those of each record, as `row_schema.HEADERS`; None: there are none.
     """
     data, starts, ends = byte_ranges(values)
     present = _present(values)

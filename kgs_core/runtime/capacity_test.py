@@ -159,7 +159,7 @@ class _Pass:
             partitions = [tp.partition for tp in backlog.ends if tp.topic == topic]
             topic_id = backlog.reading.partitions[TopicPartition(topic, partitions[0])].topic_id
             state = TopicState(opener.open(spec, topic_id, max(partitions) + 1), frozenset(partitions))
-            state.reload()
+            state.own(state.progress.owned)
             self._topics[topic] = state
         self._ingest = Ingest(self._topics, trial.consumer, runner, admin, self._offsets)
 

@@ -52,11 +52,7 @@ LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": 
 
 
 def start_spark(settings: SparkSettings, name: str) -> "SparkSession":
-    """A new session on `settings.master`; the user's settings win over ours.
-
-    Raises:
-        PermanentError: there is no Java.
-    """
+    """A new session on `settings.master`; the user's settings win over ours."""
     config = prepare_spark(settings, name)
     from pyspark.sql import SparkSession
 
@@ -70,28 +66,22 @@ def prepare_spark(settings: SparkSettings, name: str) -> dict[str, str]:
     """Set up this process's environment for a session, and say what to configure it with.
 
     The user's own settings are not among it: what is given to a session's builder becomes arguments of its JVM.
-
-    Raises:
-        PermanentError: there is no Java.
     """
     os.environ.update(java_environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     own = {"spark.master": settings.master, "spark.app.name": name}
-    local = {**LOCAL_DEFAULTS, **_local_dir()} if settings.master.startswith("local") else {}
+    is_local = settings.master.startswith("local")
+    folder = spark_folder() if is_local and "SPARK_LOCAL_DIRS" not in os.environ else None
+    local = (LOCAL_DEFAULTS if is_local else {}) | ({"spark.local.dir": str(folder)} if folder is not None else {})
     users = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in settings.settings.items()}
     # The JVM shows these as arguments, however they come to it
     options = _with_exit(users.pop(_OPTIONS)) if _OPTIONS in users else JAVA_OPTIONS + archive_options()
-    if settings.master.startswith("local"):
+    if is_local:
         options = _with_temporary_folder(options)
     defaults = {**DEFAULTS, _OPTIONS: options}
     hand_over(users)
     return {key: value for key, value in {**own, **defaults, **local}.items() if key not in users}
-
-
-def _local_dir() -> dict[str, str]:
-    folder = None if "SPARK_LOCAL_DIRS" in os.environ else spark_folder()
-    return {} if folder is None else {"spark.local.dir": str(folder)}
 
 
 def _with_temporary_folder(options: str) -> str:

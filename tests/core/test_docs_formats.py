@@ -13,6 +13,7 @@ from kgs_core.config.rule.field_types import FIELD_TYPES, canonical_type
 from kgs_core.ingest.formats.json.json_objects import parse_json
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.row_schema import schema_of
 from kgs_core.lake.files.storage import Storage
 from tests.one_column import LAKE
@@ -45,7 +46,7 @@ def test_json_becomes_what_the_table_says(kind, tmp_path):
     assert None not in parsed.table["c"].to_pylist()[:-1]
     assert parsed.table["c"].to_pylist()[-1] is None
     storage = Storage(str(tmp_path))
-    DeltaTopicTable(storage, "t", schema, LAKE).create()
+    DeltaTopicTable(TableLog(storage, "t", schema, LAKE)).create()
     table = DeltaTable(storage.uri("t"))
     (field,) = table.schema().fields
     assert str(getattr(field.type, "type", field.type)) == delta

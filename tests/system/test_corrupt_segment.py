@@ -80,12 +80,13 @@ def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, ad
         result = read_round(ArrowRequest(context, {topic: job}, position, 1 << 20, 0.2, 2.0))
         for batch in result.batches:
             position |= {TopicPartition(topic, p): r.end for p, r in batch.ranges.items()}
-        found.corrupt |= result.corrupt
-        assert result.corrupt or not found.corrupt, "it was said once only"
+        found.troubles |= result.troubles
+        assert result.troubles or not found.troubles, "it was said once only"
     assert position == {broken: CORRUPT_AT, well: IN_EACH * len(BATCHES)}
-    assert set(found.corrupt) == {broken}
-    assert f"offset {CORRUPT_AT} " in found.corrupt[broken]
-    assert "CRC" in found.corrupt[broken]
+    ((tp, (cause, words)),) = found.troubles.items()
+    assert (tp, cause) == (broken, StopCause.CORRUPT)
+    assert f"offset {CORRUPT_AT} " in words
+    assert "CRC" in words
 
 
 def test_exact_range_over_a_batch_that_fails_its_check_names_the_partition(topic, context):
@@ -94,7 +95,7 @@ def test_exact_range_over_a_batch_that_fails_its_check_names_the_partition(topic
     whole = OffsetRange(0, IN_EACH * len(BATCHES))
     with pytest.raises(UnreadableError) as raised:
         list(client.read_exact({broken: whole, well: whole}, 10.0))
-    assert (raised.value.tp, raised.value.trouble) == (broken, StopCause.CORRUPT)
+    assert {tp: cause for tp, (cause, _) in raised.value.troubles.items()} == {broken: StopCause.CORRUPT}
     rows = [row for each in client.read_exact({well: whole}, 10.0) for row in each.of(topic).values.to_pylist()]
     assert rows == [value for value in BATCHES for _ in range(IN_EACH)]
     client.close()

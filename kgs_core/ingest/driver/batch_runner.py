@@ -17,12 +17,7 @@ MIXED_SLICES_S = (0.01, 0.1)
 
 
 class BatchRunner(ABC):
-    """Runner of the reads that a round asks for.
-
-    Args:
-        context: what each task is given.
-        consumer: how long a batch waits.
-    """
+    """Runner of the reads that a round asks for."""
 
     def __init__(self, context: TaskContext, consumer: ConsumerSettings) -> None:
         self._context = context
@@ -35,12 +30,7 @@ class BatchRunner(ABC):
 
     @abstractmethod
     def transform_schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-        """Columns that the Spark transform `transform` makes of `schema`.
-
-        Raises:
-            TransformError: it cannot be loaded, or it raised.
-            ConfigError: no Spark transform can run here.
-        """
+        """Columns that the Spark transform `transform` makes of `schema`."""
 
     @abstractmethod
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
@@ -59,15 +49,7 @@ class BatchRunner(ABC):
         """End what was started."""
 
     def read(self, question: ReadBatch, jobs: Mapping[str, TopicJob]) -> ReadResult:
-        """Carry out one `ReadBatch`; returns after about a second when there is nothing to read, or when interrupted.
-
-        Args:
-            question: what to read.
-            jobs: what a worker must know of each topic in it.
-
-        Raises:
-            Exception: Spark, or a worker of it, has failed.
-        """
+        """Carry out one `ReadBatch`; returns after about a second when there is nothing to read, or if interrupted."""
         planned = question.planned
         slice_s = self._slice_s(is_planned=planned is not None, has_dataframe=question.has_dataframe)
         if question.start:

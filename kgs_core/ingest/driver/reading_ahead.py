@@ -34,9 +34,7 @@ class _Reading:
 class ReadingAhead:
     """One reading at most. The runner is for one thread at a time: `wait` comes before anybody else uses it.
 
-    Args:
-        runner: reads.
-        longest_s: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
+    `longest_s`: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
     """
 
     def __init__(self, runner: BatchRunner, longest_s: float) -> None:
@@ -55,11 +53,7 @@ class ReadingAhead:
         self._reading = _Reading(ahead, mine, answer, time.monotonic())
 
     def take(self, at: Round, question: ReadBatch, states: Mapping[str, TopicState]) -> ReadResult | None:
-        """What of that which was read ahead answers a round's question; it is kept no longer.
-
-        Raises:
-            Exception: the reading has failed, as `BatchRunner.read` does.
-        """
+        """What of that which was read ahead answers a round's question; it is kept no longer."""
         reading, self._reading = self._reading, None
         if reading is None:
             return None

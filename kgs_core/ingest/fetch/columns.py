@@ -8,13 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kgs_core.accel import layout as at
-from kgs_core.ingest.fetch.topic_records import (
-    UNREADABLE_HEADER,
-    HeaderRow,
-    TopicRecords,
-    origin_table,
-    time_column,
-)
+from kgs_core.ingest.fetch.topic_records import UNREADABLE_HEADER, HeaderRow, TopicRecords, origin_table, time_column
 from kgs_core.lake.files.row_schema import HEADERS
 
 Number = TypeVar("Number", bound=np.generic)
@@ -24,8 +18,7 @@ _ALIGNED = 64  # as Arrow wants its buffers
 class TopicColumns:
     """One piece of Arrow's memory with all columns of one topic, as large as they will be.
 
-    Attributes:
-        state: one row of the loops' columns: how far each has come, and where each begins.
+    `state`: one row of the loops' columns: how far each has come, and where each begins.
     """
 
     def __init__(self, sums: npt.NDArray[np.int64]) -> None:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
@@ -15,6 +15,9 @@ from kgs_core.ingest.fetch.topic_records import TopicRecords, records_of
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.kafka.errors import is_passing
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+
+if TYPE_CHECKING:
+    from kgs_core.ingest.fetch.library import NativeClient
 
 POLL_MESSAGES = 100_000
 POLL_S = 0.05
@@ -26,32 +29,11 @@ _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
 
 
 class UnreadableError(Exception):
-    """A partition of an exact range is in trouble."""
+    """Partitions of an exact range are in trouble, or give nothing: neither records nor an error."""
 
-    def __init__(self, tp: TopicPartition, trouble: StopCause, words: str) -> None:
-        super().__init__(f"{tp}: {words}")
-        self.tp = tp
-        self.trouble = trouble
-        self.words = words
-
-
-class SilentError(Exception):
-    """Partitions of an exact range give nothing: neither records nor an error."""
-
-    def __init__(self, tps: Collection[TopicPartition], words: str) -> None:
-        super().__init__(words)
-        self.tps = tuple(tps)
-
-
-class Positioned(Protocol):
-    """What is asked of a client besides its records: confluent_kafka's `Consumer` has it."""
-
-    def assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def incremental_assign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def incremental_unassign(self, partitions: list[KafkaPosition], /) -> None: ...  # noqa: D102
-    def seek(self, partition: KafkaPosition, /) -> None: ...  # noqa: D102
-    def list_topics(self, topic: str | None = None, timeout: float = ...) -> Any: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def __init__(self, troubles: dict[TopicPartition, tuple[StopCause, str]]) -> None:
+        super().__init__("; ".join(f"{tp}: {words}" for tp, (_, words) in troubles.items()))
+        self.troubles = troubles
 
 
 @dataclass(slots=True)
@@ -93,8 +75,8 @@ class FetchClient(ABC):
     topic_ids: Mapping[str, TopicId] = MappingProxyType({})
     _ids_before: Mapping[str, TopicId] = MappingProxyType({})
 
-    def __init__(self, consumer: Positioned) -> None:
-        self._client = consumer
+    def __init__(self, client: "NativeClient") -> None:
+        self._client = client
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0
         self._gathering_since: float | None = None

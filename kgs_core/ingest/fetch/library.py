@@ -13,15 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, cimpl, libversion
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from kgs_core.accel.layout import (
-    CALLS,
-    DESTROY,
-    HEADER_GET_ALL,
-    LEADER_EPOCH,
-    MESSAGE_HEADERS,
-    TIMESTAMP,
-    TOPIC,
-)
+from kgs_core.accel.layout import CALLS, DESTROY, HEADER_GET_ALL, LEADER_EPOCH, MESSAGE_HEADERS, TIMESTAMP, TOPIC
 from kgs_core.errors import PermanentError
 from kgs_core.ingest.fetch import token_refresh
 from kgs_core.kafka.clients import plain_settings, token_source
@@ -101,11 +93,7 @@ class _ListedPosition(c.Structure):
 
 @cache
 def library() -> Any:
-    """Librdkafka with the functions that are used here.
-
-    Raises:
-        UnfitLibraryError: it is of another major version or lacks a function, or the machine is not of 64 bits.
-    """
+    """Librdkafka with the functions that are used here."""
     lib = c.CDLL(cimpl.__file__)  # its symbols are found by way of the module that is linked to it
     for name, (result, arguments) in {**_SIGNATURES, **token_refresh.SIGNATURES}.items():
         try:
@@ -123,11 +111,6 @@ def check_fit(found: int, expected: int, *, bits: int = 8 * c.sizeof(c.c_void_p)
     Args:
         found: version of the library whose functions were found, 0xMMmmrrpp.
         expected: version that Python's client says it uses.
-        bits: of an address.
-        order: of bytes.
-
-    Raises:
-        UnfitLibraryError: they may not.
     """
     if found != expected:
         raise UnfitLibraryError(f"librdkafka {found:#010x} was found, Python's client uses {expected:#010x}")
@@ -138,13 +121,7 @@ def check_fit(found: int, expected: int, *, bits: int = 8 * c.sizeof(c.c_void_p)
 
 
 class NativeClient:
-    """A consuming client with its queue. Not for several threads.
-
-    Raises:
-        KafkaException: a setting is refused.
-        PermanentError: a file of its secrets cannot be read.
-        UnfitLibraryError: as `library`.
-    """
+    """A consuming client with its queue. Not for several threads."""
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._lib = lib = library()
@@ -180,30 +157,18 @@ class NativeClient:
         self._lib.rd_kafka_destroy(handle)
 
     def assign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions, each from its offset, and no others.
-
-        Raises:
-            KafkaException: refused.
-        """
+        """Read these partitions, each from its offset, and no others."""
         listed = self._listed(partitions)
         code = self._lib.rd_kafka_assign(self._handle, listed)
         self._lib.rd_kafka_topic_partition_list_destroy(listed)
         _check(code)
 
     def incremental_assign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions, too, each from its offset.
-
-        Raises:
-            KafkaException: refused; one is assigned already, for example.
-        """
+        """Read these partitions, too, each from its offset."""
         self._change(self._lib.rd_kafka_incremental_assign, partitions)
 
     def incremental_unassign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions no longer; what was fetched ahead of them is dropped.
-
-        Raises:
-            KafkaException: refused; one is not assigned, for example.
-        """
+        """Read these partitions no longer; what was fetched ahead of them is dropped."""
         self._change(self._lib.rd_kafka_incremental_unassign, partitions)
 
     def _change(self, function: Any, partitions: Sequence[KafkaPosition]) -> None:
@@ -213,11 +178,7 @@ class NativeClient:
         _check(_destroy_error(error))
 
     def seek(self, partition: KafkaPosition, /) -> None:
-        """Go on elsewhere in an assigned partition, with the check of its leader epoch.
-
-        Raises:
-            KafkaException: the assignment has not come through yet.
-        """
+        """Go on elsewhere in an assigned partition, with the check of its leader epoch."""
         listed = self._listed([partition])
         error = self._lib.rd_kafka_seek_partitions(self._handle, listed, _SEEK_MS)
         code = _destroy_error(error)
@@ -230,11 +191,7 @@ class NativeClient:
         _check(code)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> None:
-        """Ask the brokers where the partitions of a topic, or of all, are.
-
-        Raises:
-            KafkaException: no answer.
-        """
+        """Ask the brokers where the partitions of a topic, or of all, are."""
         one = None if topic is None else self._lib.rd_kafka_topic_new(self._handle, topic.encode(), None)
         found = c.c_void_p()
         code = self._lib.rd_kafka_metadata(self._handle, topic is None, one, c.byref(found), int(timeout * 1000))
@@ -258,11 +215,7 @@ class NativeClient:
     def consume(self, count: int, timeout_s: float, into: int) -> int:
         """Number of messages that came, at most `count`, waiting until there are as many or the time is up.
 
-        Args:
-            into: address with room for `count` addresses of messages, each to be freed.
-
-        Raises:
-            KafkaException: librdkafka refuses.
+        `into`: address with room for `count` addresses of messages, each to be freed.
         """
         found: int = self._lib.rd_kafka_consume_batch_queue(self._queue, int(timeout_s * 1000), into, count)
         if found < 0:

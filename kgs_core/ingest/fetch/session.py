@@ -10,60 +10,32 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 from confluent_kafka import KafkaError
 
+from kgs_core.accel import layout
 from kgs_core.accel.compiled import Loop, address_of, machine_code
-from kgs_core.accel.layout import (
-    AT,
-    BATCH,
-    CODE,
-    COLUMNS,
-    HEADER_BYTES,
-    IS_FULL,
-    KEY_BYTES,
-    NOBODY,
-    NOTE,
-    PARTITION_END,
-    ROWS,
-    SLOT,
-    SUMS,
-    TAKEN,
-    TAKEN_BYTES,
-    VALUE_BYTES,
-)
 from kgs_core.ingest.fetch.columns import TopicColumns
-from kgs_core.ingest.fetch.fetch_client import (
-    POLL_MESSAGES,
-    POLL_S,
-    FetchClient,
-    Fetched,
-    SilentError,
-    UnreadableError,
-)
+from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, UnreadableError
 from kgs_core.ingest.fetch.library import NativeClient, calls, message_error, message_topic
 from kgs_core.ingest.fetch.small_topics import Longs
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
 
 _LOOPS = "kgs_core.accel.loops"
 _ROOM = 1024
 _IN_TROUBLE = -1
 _NO_LIMIT = 2**62
+_SIZES = (layout.VALUE_BYTES, layout.KEY_BYTES, layout.HEADER_BYTES)
 
 
 class NativeFetchSession(FetchClient):
-    """A client without a Python object for each record.
-
-    Raises:
-        UnfitLibraryError: this librdkafka cannot be called so.
-        KafkaException: a setting is refused.
-    """
+    """A client without a Python object for each record."""
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._loops = native_loops()
         self._calls = calls()
         self._call_address = address_of(np.frombuffer(self._calls, np.int64))
-        self._native = NativeClient(config)
-        super().__init__(self._native)
+        super().__init__(NativeClient(config))
         self._messages: Longs = np.zeros(_ROOM, np.int64)
-        self._notes: Longs = np.zeros((_ROOM, NOTE), np.int64)
+        self._notes: Longs = np.zeros((_ROOM, layout.NOTE), np.int64)
         self._count = 0
         self._tps: list[TopicPartition] = []
         self._expect([], ())
@@ -74,8 +46,7 @@ class NativeFetchSession(FetchClient):
         """Every record of exactly these ranges, in chunks. Called again with the same ranges it gives the same rows.
 
         Raises:
-            UnreadableError: a partition cannot be read on.
-            SilentError: nothing has come for `timeout_s`.
+            UnreadableError: a partition cannot be read on, or nothing has come for `timeout_s`.
         """
         self._position({tp: r.start for tp, r in ranges.items()})
         if not ranges:
@@ -93,7 +64,8 @@ class NativeFetchSession(FetchClient):
             if time.monotonic() > deadline:
                 silent = {tp: i for i, tp in enumerate(self._tps) if missing[i]}
                 offsets = ", ".join(f"{tp}: {following[i]} to {ends[i] - 1}" for tp, i in silent.items())
-                raise SilentError(silent, f"nothing came for {timeout_s:g} s, still to read: {offsets}")
+                words = f"nothing came for {timeout_s:g} s, still to read: {offsets}"
+                raise UnreadableError(dict.fromkeys(silent, (StopCause.NO_ANSWER, words)))
             # Exactly as many as are missing, so that the call returns with the last of them.
             if self._poll(min(int(missing.sum()), POLL_MESSAGES), POLL_S, at_once=False):
                 deadline = time.monotonic() + timeout_s
@@ -106,7 +78,7 @@ class NativeFetchSession(FetchClient):
         for tp, (trouble, words) in fetched.troubles.items():
             offset = self._next[tp]
             self._begin_anew()
-            raise UnreadableError(tp, trouble, f"offset {offset}: {words}")
+            raise UnreadableError({tp: (trouble, f"offset {offset}: {words}")})
         return fetched
 
     def _sort_past_last(self, ends: Longs) -> tuple[Longs, bool, int]:
@@ -117,9 +89,9 @@ class NativeFetchSession(FetchClient):
             events lie before their ends.
         """
         notes = self._notes[: self._count]
-        slots, codes, at = notes[:, SLOT], notes[:, CODE], notes[:, AT]
-        is_end = codes == PARTITION_END
-        is_read = (slots != NOBODY) & ((codes == 0) | is_end)
+        slots, codes, at = notes[:, layout.SLOT], notes[:, layout.CODE], notes[:, layout.AT]
+        is_end = codes == layout.PARTITION_END
+        is_read = (slots != layout.NOBODY) & ((codes == 0) | is_end)
         after = at + ~is_end
         following = np.array([self._next[tp] for tp in self._tps], np.int64)
         np.maximum.at(following, slots[is_read], after[is_read])
@@ -130,10 +102,10 @@ class NativeFetchSession(FetchClient):
     def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
         """Number the partitions as their messages name them: by the topic's address."""
         self._drop_others(kept)
-        self._native.forget_topics()
+        self._client.forget_topics()
         names = sorted({tp.topic for tp in tps})
         number = {name: i for i, name in enumerate(names)}
-        slots = sorted((self._native.topic_address(tp.topic), tp.partition, tp) for tp in tps)
+        slots = sorted((self._client.topic_address(tp.topic), tp.partition, tp) for tp in tps)
         self._names = names
         self._tps = [TopicPartition(*tp) for _, _, tp in slots]
         flat = [len(slots), *(n for topic, partition, _ in slots for n in (topic, partition))]
@@ -144,7 +116,7 @@ class NativeFetchSession(FetchClient):
     def _drop_others(self, kept: Collection[tuple[str, int]]) -> None:
         """Free what is held of other partitions than these."""
         stays = np.array([*(tp in kept for tp in self._tps), False])  # NOBODY names the last
-        others = ~stays[self._notes[: self._count, SLOT]]
+        others = ~stays[self._notes[: self._count, layout.SLOT]]
         self._reorder(np.argsort(others, kind="stable"))
         count, self._count = self._count, self._count - int(others.sum())
         self._loops["free"](address_of(self._messages), self._count, count, self._call_address)
@@ -159,11 +131,11 @@ class NativeFetchSession(FetchClient):
         first = self._count
         into = address_of(self._messages) + 8 * first
         if at_once:
-            found = self._native.consume(1, timeout_s, into)
+            found = self._client.consume(1, timeout_s, into)
             if found and count > 1:
-                found += self._native.consume(count - 1, 0, into + 8)
+                found += self._client.consume(count - 1, 0, into + 8)
         else:
-            found = self._native.consume(count, timeout_s, into)
+            found = self._client.consume(count, timeout_s, into)
         self._count += found
         self._waiting_bytes += self._look(first)
         return found
@@ -171,7 +143,7 @@ class NativeFetchSession(FetchClient):
     def _make_room(self, count: int) -> None:
         if self._count + count > len(self._messages):
             room = max(2 * len(self._messages), self._count + count)
-            messages, notes = np.zeros(room, np.int64), np.zeros((room, NOTE), np.int64)
+            messages, notes = np.zeros(room, np.int64), np.zeros((room, layout.NOTE), np.int64)
             messages[: self._count], notes[: self._count] = self._messages[: self._count], self._notes[: self._count]
             self._messages, self._notes = messages, notes
 
@@ -184,9 +156,9 @@ class NativeFetchSession(FetchClient):
 
     def _held_events(self) -> tuple[Longs, Longs]:
         notes = self._notes[: self._count]
-        slots = notes[:, SLOT]
-        topics = np.append(self._topic_of, NOBODY)[slots]  # NOBODY names the last
-        return topics, notes[:, VALUE_BYTES] + notes[:, KEY_BYTES] + notes[:, HEADER_BYTES]
+        slots = notes[:, layout.SLOT]
+        topics = np.append(self._topic_of, layout.NOBODY)[slots]  # NOBODY names the last
+        return topics, notes[:, layout.VALUE_BYTES] + notes[:, layout.KEY_BYTES] + notes[:, layout.HEADER_BYTES]
 
     def _reorder(self, order: Longs) -> None:
         for table in (self._messages, self._notes):
@@ -194,7 +166,7 @@ class NativeFetchSession(FetchClient):
 
     def _take(self, fetched: Fetched, batch_bytes: int, most: int) -> None:
         following = np.array([self._next[tp] for tp in self._tps], np.int64)
-        sums, batch = np.zeros((len(self._names), SUMS), np.int64), np.zeros(BATCH, np.int64)
+        sums, batch = np.zeros((len(self._names), layout.SUMS), np.int64), np.zeros(layout.BATCH, np.int64)
         end = 0
         while True:
             end = self._loops["take"](
@@ -207,21 +179,21 @@ class NativeFetchSession(FetchClient):
                 address_of(batch),
                 batch_bytes,
             )
-            if end == most or batch[IS_FULL]:
+            if end == most or batch[layout.IS_FULL]:
                 break
             self._pass_over(fetched, end, following)
             end += 1
         self._next |= {tp: int(at) for tp, at in zip(self._tps, following, strict=True) if at >= 0}
-        columns = [TopicColumns(each) if each[ROWS] else None for each in sums]
+        columns = [TopicColumns(each) if each[layout.ROWS] else None for each in sums]
         self._fill(end, columns)
-        fetched.records, fetched.consumed_bytes = int(batch[TAKEN]), int(batch[TAKEN_BYTES])
+        fetched.records, fetched.consumed_bytes = int(batch[layout.TAKEN]), int(batch[layout.TAKEN_BYTES])
         fetched.topics = {
             name: each.records() for name, each in zip(self._names, columns, strict=True) if each is not None
         }
 
     def _fill(self, end: int, columns: Sequence[TopicColumns | None]) -> None:
         """Copy and free the messages before `end`; those behind it stay."""
-        state = np.zeros((len(columns), COLUMNS), np.int64)
+        state = np.zeros((len(columns), layout.COLUMNS), np.int64)
         for row, each in zip(state, columns, strict=True):
             if each is not None:
                 row[:] = each.state
@@ -240,18 +212,17 @@ class NativeFetchSession(FetchClient):
         for table in (self._messages, self._notes):
             table[:held] = table[end : end + held].copy()
         self._count = held
-        self._waiting_bytes = int(self._notes[:held, VALUE_BYTES].sum() + self._notes[:held, KEY_BYTES].sum())
-        self._waiting_bytes += int(self._notes[:held, HEADER_BYTES].sum())
+        self._waiting_bytes = sum(int(self._notes[:held, part].sum()) for part in _SIZES)
         for row, each in zip(state, columns, strict=True):
             if each is not None:
                 each.state[:] = row
 
     def _pass_over(self, fetched: Fetched, number: int, following: Longs) -> None:
         """Note an error; of a partition in trouble nothing more is taken."""
-        message, slot = int(self._messages[number]), int(self._notes[number, SLOT])
-        self._notes[number, SLOT] = NOBODY
-        error: KafkaError = message_error(message, int(self._notes[number, CODE]))
-        tp = self._tps[slot] if slot != NOBODY else TopicPartition(message_topic(message), -1)
+        message, slot = int(self._messages[number]), int(self._notes[number, layout.SLOT])
+        self._notes[number, layout.SLOT] = layout.NOBODY
+        error: KafkaError = message_error(message, int(self._notes[number, layout.CODE]))
+        tp = self._tps[slot] if slot != layout.NOBODY else TopicPartition(message_topic(message), -1)
         self._note_error(fetched, tp, error)
         if tp in fetched.troubles and following[slot] >= 0:
             self._next[tp] = int(following[slot])

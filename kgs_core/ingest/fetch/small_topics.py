@@ -20,9 +20,7 @@ Longs = npt.NDArray[np.int64]
 def can_wait(sizes: Longs, batch_bytes: int) -> npt.NDArray[np.bool_]:
     """Whether each topic of a full batch can wait; never all of them.
 
-    Args:
-        sizes: bytes that are held of each topic; of all, more than 0.
-        batch_bytes: the batch's.
+    `sizes`: bytes that are held of each topic; of all, more than 0.
     """
     descending = np.argsort(-sizes, kind="stable")
     own = sizes[descending]
@@ -40,8 +38,6 @@ def taking_order(topics: Longs, sizes: Longs, batch_bytes: int, *, is_due: bool)
 
     Args:
         topics: number of each event's topic, from 0; -1 where it has none: such an event never waits.
-        sizes: of each event, bytes.
-        batch_bytes: what the batch takes at most.
         is_due: it takes every topic.
 
     Returns:

@@ -22,8 +22,8 @@ from kgs_core.ingest.formats.parsed import (
 )
 from kgs_core.lake.files.columns import lacking
 from kgs_core.lake.files.row_schema import RESCUED
-from kgs_core.ports.registry import RegisteredSchema, SchemaKind, SchemaRegistry, UnknownSchemaError
-from kgs_core.registry.client import open_registry
+from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
+from kgs_core.registry.client import RegistryClient, open_registry
 from kgs_core.registry.wire_format import FramedValues, SchemaGroup, unframe, unframed
 
 Positions = npt.NDArray[np.int64]
@@ -90,15 +90,13 @@ def parse_by_schema(
     """Values of a batch to columns, by the schema of each.
 
     Args:
-        batch: the values.
         kind: of schema that is wanted; a value that names another one is bad.
         decode: adds to `Pieces` what becomes of the values of one schema; UnusableSchemaError makes all of them bad.
         inline: the schema of all values, which then have no frame; None: each names its own.
     """
     if inline is None:
-        registry = registry_of(batch.registry)
         framed = unframe(batch.values, batch.headers, batch.schema_header)
-        ask = within_patience(lambda group: schema_of(registry, group))
+        ask = within_patience(registry_of(batch.registry))
     else:
         framed, ask = unframed(batch.values), lambda _: inline
     pieces = Pieces(batch.columns, dict(framed.bad))
@@ -124,8 +122,8 @@ def parse_by_schema(
     return pieces.parsed()
 
 
-def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[[SchemaGroup], RegisteredSchema]:
-    """As `ask`, for the groups of one batch, until that has taken `ASKING_S`; the values of others wait for the next.
+def within_patience(registry: RegistryClient) -> Callable[[SchemaGroup], RegisteredSchema]:
+    """The schema that each group of one batch names, until asking has taken `ASKING_S`; other groups wait for the next.
 
     Values of another producer may name a schema each that nobody has, and a batch has a time that it must end in.
     """
@@ -137,26 +135,16 @@ def within_patience(ask: Callable[[SchemaGroup], RegisteredSchema]) -> Callable[
             raise TransientError(f"the schema registry was asked for {ASKING_S:g} s: the next batch goes on from here")
         began = time.monotonic()
         try:
-            return ask(group)
+            named = group.schema
+            return registry.by_guid(str(named)) if isinstance(named, UUID) else registry.by_id(named)
         finally:
             spent_s += time.monotonic() - began
 
     return asked
 
 
-def schema_of(registry: SchemaRegistry, group: SchemaGroup) -> RegisteredSchema:
-    """The schema that the values of a group name; raises as the port."""
-    if isinstance(group.schema, UUID):
-        return registry.by_guid(str(group.schema))
-    return registry.by_id(group.schema)
-
-
-def registry_of(settings: RegistrySettings | None) -> SchemaRegistry:
-    """The registry of the settings.
-
-    Raises:
-        ConfigError: there is none.
-    """
+def registry_of(settings: RegistrySettings | None) -> RegistryClient:
+    """The registry of the settings."""
     if settings is None:
         raise ConfigError(["registry: needed by a topic's format: give its url"])
     return open_registry(settings)

@@ -12,9 +12,8 @@ of an array that leaves nothing. Values that JSON has no form for: bytes as base
 decimals as numbers, NaN and infinities as Python's `json` writes them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -93,21 +92,9 @@ class NoColumnsError(ConfigError):
     """The registry has a schema of the rule's kind for a topic, of which a new table's columns cannot be made."""
 
 
-class Parser(Protocol):
-    """What parses the values of one format."""
-
-    def __call__(self, batch: ValueBatch, /) -> Parsed:
-        """Values to columns; each is good, bad or waiting by itself."""
-
-
-class ColumnsOf(Protocol):
-    """What tells the value columns of a topic whose rule has no `schema`, from a registry."""
-
-    def __call__(self, topic: str, rule: TopicRule, registry: RegistrySettings | None, /) -> pa.Schema:
-        """The columns, all nullable; `registry` is None where the rule itself has the values' schema.
-
-        Raises:
-            TransientError: the registry does not answer.
-            ConfigError: it has no schema for the topic, or one of another kind.
-            NoColumnsError: a ConfigError, too: no columns can be made of its newest one.
-        """
+Parser = Callable[[ValueBatch], Parsed]
+"""What parses the values of one format; each is good, bad or waiting by itself."""
+ColumnsOf = Callable[[str, TopicRule, RegistrySettings | None], pa.Schema]
+"""What tells the value columns, all nullable, of a topic whose rule has no `schema`, from its registry; None: the rule
+itself has the values' schema. Where the registry has none, or one of another kind, it raises ConfigError; where no
+columns can be made of its newest, NoColumnsError."""

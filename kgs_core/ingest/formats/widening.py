@@ -32,11 +32,7 @@ Promotions = Collection[tuple[pa.DataType, pa.DataType]]
 def widening_problem(found: pa.DataType, wanted: pa.DataType, where: str, also: Promotions = ()) -> str:
     """Why values of one type do not go into a column of the other; empty: they do.
 
-    Args:
-        found: the writer's type.
-        wanted: the column's.
-        where: the column, as one would write it.
-        also: pairs of types that the writer's format itself lets pass.
+    `also`: pairs of types that the writer's format itself lets pass.
     """
     exact = found == wanted or wanted in _WIDER.get(found, ()) or _is_wider_decimal(found, wanted)
     if exact or (found, wanted) in also:

@@ -62,11 +62,7 @@ class Opening:
 
     @property
     def opened(self) -> TopicTable:
-        """The table.
-
-        Raises:
-            ProtocolError: it is not open.
-        """
+        """The table."""
         if self.table is None:
             raise ProtocolError(f"topic {self.topic}: its table is not open")
         return self.table
@@ -77,10 +73,6 @@ class Opening:
             self.table = self.open()
         # Without partitions of ours nothing is asked: a topic that is only coming
         self.positions = self.opened.positions(self.partitions) if self.partitions else TablePositions({})
-
-    def lasts(self, now: float) -> str | None:
-        """The reason why its partitions are not read yet; None where that is no news."""
-        return LASTS if now - self.begun >= LASTS_S else None
 
     def is_late(self, now: float) -> bool:
         """Whether it has been at work for long, and has not come back."""
@@ -188,9 +180,7 @@ class OpeningThreads:
     def stuck_reason(self, now: float, timeout_s: float) -> str | None:
         """Why no topic can be opened any more, so that the process must end; None while one can.
 
-        Args:
-            now: on the steady clock.
-            timeout_s: for how long no thread could be started, though topics wait.
+        `timeout_s`: for how long no thread could be started, though topics wait.
         """
         with self._changed:
             if not self._waiting or now - self._started_at <= max(timeout_s, 2 * LATE_S):

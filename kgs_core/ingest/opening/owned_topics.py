@@ -15,7 +15,7 @@ from functools import partial
 
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, UnsafeError
-from kgs_core.ingest.opening.opening_threads import LATE, Opening, OpeningThreads
+from kgs_core.ingest.opening.opening_threads import LASTS, LASTS_S, LATE, Opening, OpeningThreads
 from kgs_core.ingest.opening.retry_times import RetryTimes
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
@@ -121,12 +121,7 @@ class OwnedTopics:
     def take_in(self, partitions_of: PartitionsOf, wait_s: float = 0.0) -> None:
         """Take in what the threads have found, between two rounds; not in each, or no batch of what is read would fill.
 
-        Args:
-            partitions_of: what is ours now.
-            wait_s: how long those are waited for that have just begun; more than 0: in any case.
-
-        Raises:
-            PortError, ConfigError: of a topic of the first `refresh_all`.
+        `wait_s`: how long those are waited for that have just begun; more than 0: in any case.
         """
         for opening in self.threads.taken(wait_s, is_reading=bool(self.positions())):
             state = self.states.get(opening.topic)
@@ -198,8 +193,9 @@ class OwnedTopics:
             return stop.reason if stop is not None else None
         if (why := self.problem_of(tp)) is not None:
             return why
-        is_busy = state is not None and state.is_at_work
-        return opening.lasts(now) if opening is not None else None if is_busy else NOT_YET
+        if opening is not None:
+            return LASTS if now - opening.begun >= LASTS_S else None
+        return None if state is not None and state.is_at_work else NOT_YET
 
     def openable(self, pending: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         """Those of `pending` whose topic is open, so that they can be read as soon as they are given."""

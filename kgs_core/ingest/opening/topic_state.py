@@ -76,21 +76,13 @@ class TopicState:
             self._plan,
         )
 
-    def own(self, partitions: frozenset[int]) -> None:
-        """Own exactly these, from the positions that the table has now; nothing is changed where it cannot be asked.
-
-        Raises:
-            PortError: it does not answer, or breaks the guarantee.
-        """
-        self.progress = self._progress.owning(partitions, self.table.positions(partitions))
-
     def give_up(self, partitions: frozenset[int]) -> None:
         """Own these no longer, and forget all about them: what the table says of them changes from now on."""
         self._progress = self._progress.without(partitions)  # no stop ends by it that were worth a word
 
-    def reload(self) -> None:
-        """Take positions and marks from the table; a stopped partition whose position was moved goes on."""
-        self.own(self._progress.owned)
+    def own(self, partitions: frozenset[int]) -> None:
+        """Own exactly these, from the table's positions; a stopped partition whose position was moved goes on."""
+        self.progress = self._progress.owning(partitions, self.table.positions(partitions))
 
     def stop(self, reasons: Mapping[int, str], cause: StopCause) -> None:
         """Stop reading these partitions; they stay owned."""

@@ -40,11 +40,7 @@ _Rows = Mapping[int, tuple[Offsets, Digests]]
 
 
 def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None = None) -> LakeAudit:
-    """The audit of offsets, with what the values of rows say. Changes nothing.
-
-    Raises:
-        PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
-    """
+    """The audit of offsets, with what the values of rows say. Changes nothing."""
     lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
     return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
 
@@ -101,11 +97,7 @@ def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
 
 
 def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
-    """Of all rows of this topic id, in whatever table they are.
-
-    Raises:
-        TransientError: the store did not answer, or files went away while they were read.
-    """
+    """Of all rows of this topic id, in whatever table they are."""
     parts: dict[int, list[tuple[Offsets, Digests]]] = {}
     try:
         for name in (spec.table, *side_tables_of(lake, spec, group)):
@@ -164,12 +156,7 @@ class _Comparison:
     _changed: dict[int, list[Offsets]] = field(default_factory=dict)
 
     def take(self, messages: Sequence[Record]) -> None:
-        """Compare what becomes of these.
-
-        Raises:
-            TransformError: the rule's transform raised or broke its promise.
-            TransientError: the registry does not answer.
-        """
+        """Compare what becomes of these."""
         records = records_of(messages)
         parsed = parse_records(self.job, records)
         if parsed.waiting:

@@ -38,17 +38,15 @@ class ReadAhead:
 
         A partition that it leaves out is read by the next round.
 
-        Args:
-            result: of `self.question`.
-            at: the round that asks.
-            question: what it asks.
-            topics: those whose part may be taken.
+        `topics`: those whose part may be taken.
         """
         if question.has_dataframe or question.planned is not None:
             return None
         foreseen = {tp for tp in self.question.start if tp.topic in topics}
         alike = {tp for tp in question.start.keys() & foreseen if _basis(at, tp) == _basis(self.at, tp)}
-        alike -= {tp for tp in alike if _is_behind_mark(at, tp)}
+        # Dead letters of what is to be read were there before: another owner may have added to them since
+        topics_of = at.topics
+        alike -= {tp for tp in alike if (topics_of[tp.topic].marks.get(tp.partition) or 0) > question.start[tp]}
         return result.of(alike, {tp.topic for tp in foreseen - alike}) if alike else None
 
 
@@ -68,12 +66,6 @@ def foresee(at: Round) -> ReadAhead | None:
     following = replace(at, topics=topics)
     question = following.reading(None)
     return ReadAhead(following, question) if question.start else None
-
-
-def _is_behind_mark(at: Round, tp: TopicPartition) -> bool:
-    """Whether dead letters of what is to be read were there before: another owner may have added to them since."""
-    topic = at.topics[tp.topic]
-    return (topic.marks.get(tp.partition) or 0) > topic.active[tp.partition]
 
 
 def _basis(at: Round, tp: TopicPartition) -> object:

@@ -29,11 +29,7 @@ from kgs_core.model import TopicId, TopicPartition
 
 
 def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
-    """The round with what the answer says.
-
-    Raises:
-        ProtocolError: it answers another kind of question.
-    """
+    """The round with what the answer says."""
     match question, answer:
         case AskPositions(topic=topic), TablePositions() | Trouble():
             return _take_positions(at, topic, answer, now)
@@ -44,7 +40,9 @@ def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
         case ReadBatch(), ReadResult():
             return _take_result(at, answer, now)
         case AskLogs(tps=tps), Logs() | Trouble():
-            return replace(at, logs={tp: log for tp in tps if (log := _log_of(tp, answer)) is not None})
+            # Where nobody said what the log has, the stop that the partition has already keeps its words
+            logs = {} if isinstance(answer, Trouble) else answer.logs
+            return replace(at, logs={tp: log for tp in tps if isinstance(log := logs.get(tp), tuple)})
         case Commit() | AddColumns(), Landed() | Trouble():
             return _take_change(at, question, answer, now)
         case _:
@@ -124,15 +122,8 @@ def _take_ends(at: Round, tps: tuple[TopicPartition, ...], answer: Ends | Troubl
 def _take_result(at: Round, result: ReadResult, now: float) -> Round:
     """What was read, and every complaint at once: what Kafka says once must not wait for a question about it."""
     new = replace(at, result=result, batches=tuple(b for b in result.batches if b.topic in at.topics))
-    named = (
-        (result.lost, StopCause.OUT_OF_RANGE),
-        (result.corrupt, StopCause.CORRUPT),
-        (result.refused, StopCause.DENIED),
-        (result.silent, StopCause.NO_ANSWER),
-    )
-    for tps, cause in named:
-        for tp, words in tps.items():
-            new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
+    for tp, (cause, words) in result.troubles.items():
+        new = new.stopping(tp.topic, {tp.partition: words}, cause, now)
     for topics, cause in ((result.failed, StopCause.TOPIC_FAILED), (result.unavailable, StopCause.NO_ANSWER)):
         for topic, reason in topics.items():
             # What stood still was not among it, and keeps its own reason
@@ -159,9 +150,3 @@ def _take_commit(at: Round, batch: TopicBatch, answer: Landed | Trouble, now: fl
     if isinstance(answer, Trouble) and answer.cause is not StopCause.NO_ANSWER:
         return _look_failed(new, batch.topic, answer, now)
     return replace(new, unsure=new.unsure | {batch.topic})
-
-
-def _log_of(tp: TopicPartition, answer: Logs | Trouble) -> tuple[int, int] | None:
-    """What the log has; None where nobody said: the stop that the partition has already keeps its words."""
-    log = None if isinstance(answer, Trouble) else answer.logs.get(tp)
-    return None if isinstance(log, Trouble) else log

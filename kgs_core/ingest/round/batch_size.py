@@ -35,8 +35,6 @@ class BatchSize:
     """Size of the next batch; every call gives a new value.
 
     Attributes:
-        least: bytes.
-        most: bytes.
         longest_s: how long a round may be made to take.
         now: bytes; `least` at first.
         work_s: what rounds took that have brought no batch yet.

@@ -155,7 +155,8 @@ def _check(at: Round) -> Round:
     A dataframe topic's position may lie behind the end for readers of committed records while a transaction is
     open, and is lost only where it lies behind the log's own end.
     """
-    lost = {tp for tp in at.result.lost if tp.topic in at.topics}
+    troubles = at.result.troubles.items()
+    lost = {tp for tp, (cause, _) in troubles if cause is StopCause.OUT_OF_RANGE and tp.topic in at.topics}
     behind = {tp for tp, end in at.ends.items() if at.topics[tp.topic].positions.get(tp.partition, 0) > end}
     topics = sorted({b.topic for b in at.batches} | _wider(at).keys() | {tp.topic for tp in lost | behind})
     asks: list[Question] = [AskTopicIds(tuple(topics))] if topics else []

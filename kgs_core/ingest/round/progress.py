@@ -35,7 +35,6 @@ class TopicProgress:
 
     Attributes:
         uses_dataframe: its records go through the user's Spark transform, in a job of their own.
-        owned: our partitions.
         positions: partition -> next offset to read, as the table has it.
         marks: partition -> offset below which dead letters are written.
         side_marks: side table -> partition -> offset below which its rows are written.

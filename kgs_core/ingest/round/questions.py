@@ -13,11 +13,7 @@ from kgs_core.ports.lake import Schema
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An answer that is none: refused, failed, or not there in time.
-
-    Attributes:
-        cause: what it stops a partition for.
-    """
+    """An answer that is none: refused, failed, or not there in time."""
 
     reason: str
     cause: StopCause = StopCause.NO_ANSWER
@@ -123,16 +119,12 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Answer to `Commit` and `AddColumns`.
-
-    Attributes:
-        committed: False: another writer was there first.
-    """
+    """Answer to `Commit` and `AddColumns`. `committed`: False: another writer was there first."""
 
     committed: bool
 
 
-_BY_PARTITION = ("lost", "stopped", "waiting", "corrupt", "refused", "silent")
+_BY_PARTITION = ("troubles", "stopped", "waiting")
 _BY_TOPIC = ("failed", "unavailable", "wider")
 
 
@@ -141,13 +133,10 @@ class ReadResult:
     """Result of one round of reading, over one or more topics.
 
     Attributes:
-        lost: partitions whose next offset the broker does not have, with its words.
+        troubles: partitions that cannot be read on, with librdkafka's or the broker's words.
         stopped: partitions that must stop at a bad record (`on_error: stop`): offset and reason.
         waiting: partitions that are read up to a record that cannot be judged yet, since a registry does not answer:
             offset and reason.
-        corrupt: partitions whose next batch fails its check or cannot be decompressed, with librdkafka's words.
-        refused: partitions that the broker refuses to give (no right, a record above a limit), with its words.
-        silent: partitions that gave nothing for long, where more was known to be, with the offsets.
         failed: topics whose records could not be worked on (the transform raised or broke its promise, any other
             exception), with the reason.
         unavailable: topics whose table or store did not take the file, with the reason: passing trouble.
@@ -158,12 +147,9 @@ class ReadResult:
     """
 
     batches: list[TopicBatch] = field(default_factory=list)
-    lost: dict[TopicPartition, str] = field(default_factory=dict)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
     stopped: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
     waiting: dict[TopicPartition, tuple[int, str]] = field(default_factory=dict)
-    corrupt: dict[TopicPartition, str] = field(default_factory=dict)
-    refused: dict[TopicPartition, str] = field(default_factory=dict)
-    silent: dict[TopicPartition, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unavailable: dict[str, str] = field(default_factory=dict)
     wider: dict[str, Schema] = field(default_factory=dict)
@@ -172,11 +158,6 @@ class ReadResult:
     fetch_s: float = 0.0
     write_s: float = 0.0
     waited_s: float = field(default=0.0, compare=False)
-
-    def add_trouble(self, tp: TopicPartition, cause: StopCause, words: str) -> None:
-        """Name a partition that cannot be read on."""
-        kinds = {StopCause.OUT_OF_RANGE: self.lost, StopCause.CORRUPT: self.corrupt, StopCause.DENIED: self.refused}
-        kinds[cause][tp] = words
 
     def of(self, tps: Collection[TopicPartition], cut: Collection[str]) -> "ReadResult":
         """Only what is about these partitions; problems, and what it has cost, are nobody's.

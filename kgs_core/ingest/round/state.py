@@ -38,11 +38,9 @@ class Round:
 
     Attributes:
         open: number -> question that waits for its answer.
-        asked: how many questions have been asked.
         ends: where partitions end for readers of committed records, as far as Kafka has answered.
         same: topics that are known to be the ones that the tables were filled from.
         logs: first offset and end of partitions that are out of range.
-        landed: batches that were committed.
         refused: topics whose batch did not land, with the reason.
         unsure: those of them whose table must be asked where it stands.
         looks: topics whose stopped partitions may be read again, as far as is known.

@@ -31,7 +31,6 @@ class TaskContext:
     """Context of every task of a consumer. Picklable.
 
     Attributes:
-        client: librdkafka's configuration.
         crash: `crash_plan()` of the driver.
         interrupt: while this file exists, a worker that waits for records comes back. A worker of another machine does
             not see it, and comes back at the end of its slice.
@@ -47,8 +46,7 @@ class TaskContext:
 class ArrowRequest:
     """One round: where each partition begins, and how much to gather.
 
-    Attributes:
-        epochs: leader epoch of the last record before `start`, where it is known.
+    `epochs`: leader epoch of the last record before `start`, where it is known.
     """
 
     context: TaskContext
@@ -71,9 +69,7 @@ def run_arrow_task(request: ArrowRequest, rows: Iterator[object]) -> Iterator[Re
 def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None = None) -> ReadResult:
     """Fetch, transform and write one round; a topic that fails does not hold up the others.
 
-    Args:
-        request: what to read.
-        is_interrupted: whether to come back though there is nothing; None: while the file of its context is there.
+    `is_interrupted`: whether to come back though there is nothing; None: while the file of its context is there.
     """
     context = request.context
     load_parsers(job.rule for job in request.jobs.values())
@@ -88,9 +84,12 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
         request.slice_s,
         is_interrupted or partial(os.path.exists, context.interrupt),
     )
-    result = ReadResult(problems=fetched.problems, fetch_s=time.monotonic() - began, waited_s=fetched.waited_s)
-    for tp, (trouble, words) in fetched.troubles.items():
-        result.add_trouble(tp, trouble, words)
+    result = ReadResult(
+        troubles=fetched.troubles,
+        problems=fetched.problems,
+        fetch_s=time.monotonic() - began,
+        waited_s=fetched.waited_s,
+    )
     if not fetched.ranges:
         return result
     failpoint("fetched", context.crash)

@@ -15,13 +15,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import AccumulatorParam
 
-from kgs_core.ingest.fetch.fetch_client import SilentError, UnreadableError
+from kgs_core.ingest.fetch.fetch_client import UnreadableError
 from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.dataframe_writer import FILE_SCHEMA, WriterNote, note_of, write_rows
-from kgs_core.ingest.worker.process_batch import TransformError, conclude, earlier_reading, write_dead_letters
-from kgs_core.ingest.worker.sorted_records import ReadNote, ranges_before, sort_records
+from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, note_of, write_rows
+from kgs_core.ingest.worker.process_batch import (
+    ReadNote,
+    TransformError,
+    conclude,
+    earlier_reading,
+    ranges_before,
+    write_dead_letters,
+)
+from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
@@ -63,11 +70,7 @@ class DataFrameProcessor:
             rows.mapInArrow(_nothing, "id long").collect()
 
     def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
-        """Read exactly these ranges of the job's topic, transform and write them.
-
-        Raises:
-            Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
-        """
+        """Read exactly these ranges of the job's topic, transform and write them."""
         began = time.monotonic()
         result = ReadResult()
         try:
@@ -84,12 +87,8 @@ class DataFrameProcessor:
         if not found:
             result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
             return result
-        note = found[0]
-        if note.silent:
-            result.silent = note.silent
-        elif note.trouble:
-            result.add_trouble(*note.trouble)
-        else:
+        result.troubles = found[0].troubles
+        if not result.troubles:
             self._conclude(job, ranges, found, written, result)
         result.write_s = time.monotonic() - began
         return result
@@ -156,16 +155,12 @@ class DataFrameProcessor:
             )
         rows = hook(source, job.topic).select(*job.plan.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
-            files = rows.mapInArrow(writer, from_arrow_schema(FILE_SCHEMA))
-        return note_of(files.collect())
+            told = rows.mapInArrow(writer, from_arrow_schema(NOTE_SCHEMA))
+        return note_of(told.collect())
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs.
-
-    Raises:
-        TransformError: it cannot be loaded, or it raised.
-    """
+    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs."""
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     try:
@@ -226,9 +221,7 @@ def _read(
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:
-        note.trouble = (e.tp, e.trouble, e.words)
-    except SilentError as e:
-        note.silent = dict.fromkeys(e.tps, str(e))
+        note.troubles = e.troubles
     failpoint("fetched", context.crash)
     note.dead_letters = write_dead_letters(
         context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])

@@ -1,10 +1,9 @@
 """The last part of the dataframe processor's job: the rows that the user's plan makes, into files."""
 
-import json
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 
@@ -17,21 +16,8 @@ from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.ports import FileWritten
 from kgs_core.system.failpoints import failpoint
 
-FILE_SCHEMA = pa.schema(
-    [
-        ("task", pa.string()),
-        ("table", pa.string()),
-        ("given", pa.int64()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("rows", pa.int64()),
-        ("stats", pa.string()),
-        ("values", pa.string()),
-        ("left", pa.string()),
-    ]
-)
-"""What the writer tells: how many rows it was given; a file, its partition values as JSON; or, in one row, where it
-would have the ranges end."""
+NOTE_SCHEMA = pa.schema([("note", pa.binary())])
+"""What each task tells: its `WriterNote`, pickled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +35,21 @@ class WriterNote:
     files: dict[str, list[FileWritten]]
     tasks: int
     rows: int
-    left: dict[int, int] | None
+    left: dict[int, int] | None = None
 
 
-def note_of(rows: Sequence[Any]) -> WriterNote:
-    """The note of the rows that the writer gave."""
-    left = next((row.left for row in rows if row.left is not None), None)
+def note_of(told: Sequence[Any]) -> WriterNote:
+    """One note of the rows that the tasks gave."""
+    notes: list[WriterNote] = [pickle.loads(row.note) for row in told]  # noqa: S301 - from workers of our own
     files: dict[str, list[FileWritten]] = {}
-    for row in rows:
-        if row.path is not None:
-            file = FileWritten(row.path, row.size, row.rows, row.stats, json.loads(row["values"]))
-            files.setdefault(row.table, []).append(file)
-    ends = None if left is None else {int(partition): int(offset) for partition, offset in json.loads(left).items()}
-    return WriterNote(files, len({row.task for row in rows}), sum(row.given or 0 for row in rows), ends)
+    for table, found in (each for note in notes for each in note.files.items()):
+        files.setdefault(table, []).extend(found)
+    left = next((note.left for note in notes if note.left is not None), None)
+    return WriterNote(files, len(notes), sum(note.rows for note in notes), left)
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a batch, in `job.plan.given`; what is told of it are rows of `FILE_SCHEMA`.
-
-    Raises:
-        TransformError: the rows break the transform's promise.
-        TransientError: the table did not take a file.
-    """
+    """Write the rows of a batch, in `job.plan.given`; what is told of it is a row of `NOTE_SCHEMA`."""
     identity: list[pa.Table] = []
 
     def cast() -> Iterator[pa.RecordBatch]:
@@ -87,24 +66,20 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
         found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.plan.given))
         left = found.cut(job.rule.max_files_per_batch)
         if left is not None:
-            yield pa.RecordBatch.from_pylist([{"left": json.dumps(left)}], schema=FILE_SCHEMA)
+            yield _told(WriterNote({}, 1, 0, left))
             return
         own, sides = write_routed(context.storage, job, found)
-        files = {job.table: own, **{table: part.files for table, part in sides.items()}}
+        files = {job.table: own, **{table: list(part.files) for table, part in sides.items()}}
     else:
         files = {job.table: [write_table(context.storage, job.table, _chain(first, rows), job.schema)]}
     every = pa.concat_tables(identity)
     check_origins(job, every)
     failpoint("written", context.crash)
-    task = uuid4().hex
-    told = [{"task": task, "given": every.num_rows}]
-    told += [{"task": task, "table": table, **_told_of(file)} for table, each in files.items() for file in each]
-    yield pa.RecordBatch.from_pylist(told, schema=FILE_SCHEMA)
+    yield _told(WriterNote(files, 1, every.num_rows))
 
 
-def _told_of(file: FileWritten) -> dict[str, Any]:
-    values = json.dumps(dict(file.partition_values))
-    return {"path": file.path, "size": file.size, "rows": file.rows, "stats": file.stats, "values": values}
+def _told(note: WriterNote) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"note": pickle.dumps(note)}], schema=NOTE_SCHEMA)
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

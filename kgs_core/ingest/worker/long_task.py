@@ -52,9 +52,7 @@ def answer_requests(address: str, rows: Iterator[object]) -> Iterator[ReadResult
 class LongTask:
     """The driver's side. Used by one thread at a time.
 
-    Args:
-        seed: of one partition; its one task is ours.
-        folder: where the socket is made; empty, and nobody else may enter it.
+    `folder`: where the socket is made; empty, and nobody else may enter it.
     """
 
     def __init__(self, seed: "RDD[Any]", folder: Path) -> None:
@@ -70,11 +68,7 @@ class LongTask:
             self._stream = _stream_of(connection)
 
     def read(self, request: ArrowRequest) -> ReadResult:
-        """One batch.
-
-        Raises:
-            Exception: the task has failed, with what it failed with; another one must be made.
-        """
+        """One batch."""
         try:
             _send(self._stream, request)
             result = _received(self._stream)

@@ -4,22 +4,16 @@ Both processors go by `ReadNote` and `conclude`; what lies between them is the a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import TopicRecords
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.batch_files import write_routed
-from kgs_core.ingest.worker.sorted_records import (
-    Cuts,
-    EarlierReading,
-    ReadNote,
-    ranges_before,
-    ranges_to_read,
-    sort_records,
-)
+from kgs_core.ingest.worker.sorted_records import Cuts, EarlierReading, Sorted, sort_records
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob, load_hook
 from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in
 from kgs_core.lake.files.layout import Partitioned
@@ -29,7 +23,7 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import NO_OFFSETS
 from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import OffsetRange
+from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import FileWritten
 
 
@@ -37,14 +31,55 @@ class TransformError(Exception):
     """The user's transform raised, or gave rows that its promise does not allow."""
 
 
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
+
+    Attributes:
+        rows: how many there are, before a transform.
+        cuts: what partitions are read up to.
+        troubles: why partitions cannot be read on; then nothing else counts.
+    """
+
+    rows: int = 0
+    records: int = 0
+    consumed_bytes: int = 0
+    oldest_ms: int | None = None
+    bad_records: int = 0
+    leader_epochs: dict[int, int] = field(default_factory=dict)
+    unsettled: frozenset[int] = frozenset()
+    dead_letters: FileWritten | None = None
+    cuts: Cuts = field(default_factory=Cuts)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
+
+    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
+        """Take in what became of records of the ranges."""
+        self.rows += found.rows.num_rows
+        self.records += len(records)
+        self.consumed_bytes += records.consumed_bytes
+        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
+        self.bad_records += found.bad
+        self.unsettled |= found.unsettled
+        old, new = self.cuts, found.cuts
+        self.cuts = Cuts({**old.stopped, **new.stopped}, {**old.waiting, **new.waiting})
+        self.leader_epochs |= records.leader_epochs(ranges_to_read(ranges, self.cuts))
+
+
+def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind a record that its partition is read up to."""
+    return ranges_before(ranges, {p: offset for p, (offset, _) in cuts.by_partition.items()})
+
+
+def ranges_before(ranges: Mapping[int, OffsetRange], ends: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """The ranges without what lies at or behind these ends; those that keep nothing are left out."""
+    shorter = {p: r._replace(end=min(r.end, ends.get(p, r.end))) for p, r in ranges.items()}
+    return {p: r for p, r in shorter.items() if r.end > r.start}
+
+
 def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, rows: int) -> TopicBatch | None:
     """The batch of what was read, without its rows; None: no range keeps a record.
 
-    Args:
-        rows: how many there are after the transform.
-
-    Raises:
-        TransformError: these are more or fewer than the transform promises.
+    `rows`: how many there are after the transform.
     """
     check_count(job, rows, note.rows)
     kept = ranges_to_read(ranges, note.cuts)
@@ -70,11 +105,7 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, r
 class UnwrittenBatch:
     """A batch whose rows and dead letters are in no files yet.
 
-    Attributes:
-        job: what is known of its topic.
-        batch: all but the files.
-        rows: in the columns that the job is given, with their partition values.
-        dead_letters: in those of a dead-letter table.
+    `rows`: in the columns that the job is given, with their partition values.
     """
 
     job: TopicJob
@@ -83,11 +114,7 @@ class UnwrittenBatch:
     dead_letters: pa.Table
 
     def written(self, storage: Storage) -> TopicBatch:
-        """The batch with its files. May be called by any thread: no code of the user's runs in it.
-
-        Raises:
-            TransientError: the table did not take a file.
-        """
+        """The batch with its files. May be called by any thread: no code of the user's runs in it."""
         job = self.job
         files, sides = write_routed(storage, job, self.rows)
         dead_letters = write_dead_letters(storage, job, self.dead_letters)
@@ -102,11 +129,6 @@ def prepare_topic(
     Returns:
         The batch (None when such a record stands at the very start of all that was read), and the records that the
         partitions are read up to.
-
-    Raises:
-        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
-        TransformError: the transform raised or broke its promise.
-        TransientError: the dead letters that are there already could not be read.
     """
     earlier = earlier_reading(storage, job, ranges)
     while True:
@@ -134,11 +156,7 @@ def _prepared(
 
 
 def earlier_reading(storage: Storage, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> EarlierReading:
-    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill.
-
-    Raises:
-        TransientError: dead letters or side tables could not be read.
-    """
+    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill."""
     marks: dict[int, int] = {}
     found: dict[str, dict[int, set[int]]] = {}
     for table, of_table in {job.dead_letters_table: job.dead_letter_marks, **job.side_marks}.items():
@@ -167,11 +185,7 @@ def _offsets(storage: Storage, job: TopicJob, table: str, spans: Mapping[int, Of
 
 
 def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
-    """The rows with their partition values.
-
-    Raises:
-        TransformError: one has none that the table could take; a value of a record itself always can.
-    """
+    """The rows with their partition values."""
     try:
         return Partitioned(job.rule, rows)
     except ValueError as e:
@@ -187,11 +201,7 @@ def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) 
 
 
 def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
-    """Rows after the user's `transform_arrow`, in the table's columns.
-
-    Raises:
-        TransformError: it raised, lost the origin columns, or broke its promise.
-    """
+    """Rows after the user's `transform_arrow`, in the table's columns."""
     if job.rule.transform_arrow is None:
         return rows.combine_chunks()
     try:
@@ -205,11 +215,7 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
 
 
 def check_origins(job: TopicJob, out: pa.Table) -> None:
-    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
-
-    Raises:
-        TransformError: they do not, against `rows: ...`.
-    """
+    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at."""
     if any(out.column(name).null_count for name in IDENTITY):
         raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
     if job.rule.rows == "any":
@@ -220,11 +226,7 @@ def check_origins(job: TopicJob, out: pa.Table) -> None:
 
 
 def check_count(job: TopicJob, rows: int, rows_in: int) -> None:
-    """Whether the transform kept `rows: ...` in number.
-
-    Raises:
-        TransformError: it did not.
-    """
+    """Whether the transform kept `rows: ...` in number."""
     promise = job.rule.rows
     if (promise != "any" and rows > rows_in) or (promise == "one_to_one" and rows != rows_in):
         raise TransformError(

@@ -14,20 +14,12 @@ from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.json import json_objects  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
-from kgs_core.ingest.formats.record_columns import (
-    header_columns,
-    parse_keys,
-    side_by_side,
-    with_rescued,
-    with_topic,
-)
-from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued, with_topic
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import unfit
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.error_codes import with_code
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
-from kgs_core.ports import FileWritten
+from kgs_core.model import TopicId
 
 UNKNOWN_SCHEMA_S = 120.0
 """A registry that lags, has just started or was restored says of schemas that it has none: it is asked for so long."""
@@ -68,10 +60,6 @@ class Cuts:
         """Offset and reason of each."""
         return {**self.stopped, **self.waiting}
 
-    def with_others(self, others: "Cuts") -> "Cuts":
-        """These, and those of other partitions."""
-        return Cuts({**self.stopped, **others.stopped}, {**self.waiting, **others.waiting})
-
 
 @dataclass(slots=True)
 class Sorted:
@@ -111,9 +99,7 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
         at = zip(kept, records.places(good), strict=True)
         keep = [n for n, (is_kept, place) in enumerate(at) if is_kept and not _is_behind(place, ends)]
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
-    chosen = origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64()))
-    columns = pa.schema([*rows.schema, *chosen.schema])
-    rows = pa.Table.from_arrays([*rows.columns, *chosen.columns], schema=columns)
+    rows = _beside(rows, origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64())))
     unsettled = frozenset(places[i][0] for i in judged.unsettled & bad.keys())
     return Sorted(rows, _dead_letters(records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled)
 
@@ -123,7 +109,6 @@ class _Judged:
     """Records by position, where they are not simply good.
 
     Attributes:
-        bad: with the reason.
         waiting: with what they wait for.
         letters: whose dead letters an earlier reading has left, whatever they would be now.
         done: these, and those whose rows it has left in side tables.
@@ -187,53 +172,6 @@ def _first(reasons: Mapping[int, str], places: Mapping[int, tuple[int, int]]) ->
     return {places[i][0]: (places[i][1], reasons[i]) for i in sorted(reasons, reverse=True)}
 
 
-@dataclass(slots=True)
-class ReadNote:
-    """What was found in ranges of a topic beside the rows; what is not named here is as in `TopicBatch`.
-
-    Attributes:
-        rows: how many there are, before a transform.
-        cuts: what partitions are read up to.
-        trouble: why one cannot be read.
-        silent: those that gave nothing, with a reason.
-    """
-
-    rows: int = 0
-    records: int = 0
-    consumed_bytes: int = 0
-    oldest_ms: int | None = None
-    bad_records: int = 0
-    leader_epochs: dict[int, int] = field(default_factory=dict)
-    unsettled: frozenset[int] = frozenset()
-    dead_letters: FileWritten | None = None
-    cuts: Cuts = field(default_factory=Cuts)
-    trouble: tuple[TopicPartition, StopCause, str] | None = None
-    silent: dict[TopicPartition, str] = field(default_factory=dict)
-
-    def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
-        """Take in what became of records of the ranges."""
-        self.rows += found.rows.num_rows
-        self.records += len(records)
-        self.consumed_bytes += records.consumed_bytes
-        self.oldest_ms = min((ms for ms in (self.oldest_ms, records.oldest_ms) if ms), default=None)
-        self.bad_records += found.bad
-        self.unsettled |= found.unsettled
-        self.cuts = self.cuts.with_others(found.cuts)
-        kept = ranges_to_read(ranges, self.cuts)
-        self.leader_epochs |= records.leader_epochs(kept)
-
-
-def ranges_to_read(ranges: Mapping[int, OffsetRange], cuts: Cuts) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind a record that its partition is read up to."""
-    return ranges_before(ranges, {p: offset for p, (offset, _) in cuts.by_partition.items()})
-
-
-def ranges_before(ranges: Mapping[int, OffsetRange], ends: Mapping[int, int]) -> dict[int, OffsetRange]:
-    """The ranges without what lies at or behind these ends; those that keep nothing are left out."""
-    shorter = {p: r._replace(end=min(r.end, ends.get(p, r.end))) for p, r in ranges.items()}
-    return {p: r for p, r in shorter.items() if r.end > r.start}
-
-
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad."""
     rule, headers = job.rule, records.origin["_headers"].combine_chunks()
@@ -252,10 +190,12 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
 def rows_of(parsed: Parsed, records: TopicRecords, topic_id: TopicId, without: Container[int]) -> pa.Table:
     """Rows of the good records, before a transform, but for those at the positions `without`."""
     keep = [n for n, i in enumerate(parsed.good) if i not in without]
-    values = parsed.table.take(pa.array(keep, pa.int64()))
     origin = records.with_topic(topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
-    columns = pa.schema([*values.schema, *origin.schema])
-    return pa.Table.from_arrays([*values.columns, *origin.columns], schema=columns)
+    return _beside(parsed.table.take(pa.array(keep, pa.int64())), origin)
+
+
+def _beside(values: pa.Table, origin: pa.Table) -> pa.Table:
+    return pa.Table.from_arrays([*values.columns, *origin.columns], schema=pa.schema([*values.schema, *origin.schema]))
 
 
 def load_parsers(rules: Iterable[TopicRule]) -> None:
@@ -283,9 +223,7 @@ def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
 
 
 def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool:
-    partition, offset = at
-    end = ends.get(partition)
-    return end is not None and offset >= end[0]
+    return at[0] in ends and at[1] >= ends[at[0]][0]
 
 
 def _dead_letters(records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:

@@ -1,8 +1,8 @@
 """What a worker must know of a topic: what its rule wants of every batch, and how far its tables are."""
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
+from pkgutil import resolve_name
 from typing import Any
 
 import pyarrow as pa
@@ -41,10 +41,7 @@ class TopicPlan:
     def of(cls, rule: TopicRule, schema: pa.Schema, columns: pa.Schema | None = None) -> "TopicPlan":
         """Plan for a table of these columns.
 
-        Args:
-            rule: the topic's.
-            schema: the table's columns: those after the transform, and those that the layout computes.
-            columns: what a value becomes, before the transform; None: as the rule says.
+        `columns`: what a value becomes, before the transform; None: as the rule says.
         """
         values = value_schema(rule) if columns is None else columns
         may_grow = rule.evolve != "none" and not rule.names_columns and columns is not None
@@ -59,11 +56,7 @@ class TopicPlan:
         )
 
     def more_columns(self, missing: pa.Schema) -> list[pa.Field]:
-        """What the table is to be given of columns that values have; empty where it may not, or nothing can be added.
-
-        Args:
-            missing: what `values` lacks.
-        """
+        """Columns that values have and the table is to be given; none where it may not, or nothing can be added."""
         if not self.may_grow:
             return []
         own = [f for f in missing if not f.name.startswith("_") and f.name.lower() not in self.taken]
@@ -76,12 +69,10 @@ class TopicJob:
 
     Attributes:
         table: path under the lake's root; `dead_letters_table` likewise.
-        schema: the table's columns.
         dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
             none.
         leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
         columns: what a value becomes, before the transform; None: as the rule says.
-        registry: where the schemas of values are.
         sides: value of the route's column, as text -> side table of its rows.
         side_marks: side table -> partition -> offset below which its rows are in the lake already.
         made: the plan of rule, schema and columns, where it is made already.
@@ -107,11 +98,7 @@ class TopicJob:
 
 
 class MoreColumnsError(Exception):
-    """Good values have columns that their table lacks and may be given.
-
-    Attributes:
-        columns: what it lacks.
-    """
+    """Good values have columns that their table lacks and may be given."""
 
     def __init__(self, columns: pa.Schema) -> None:
         super().__init__(f"columns {', '.join(columns.names)}")
@@ -119,11 +106,6 @@ class MoreColumnsError(Exception):
 
 
 def load_hook(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names.
-
-    Raises:
-        ImportError, AttributeError: there is none.
-    """
-    module, _, function = name.partition(":")
-    hook: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    """The function that `module:function` names."""
+    hook: Callable[..., Any] = resolve_name(name)
     return hook

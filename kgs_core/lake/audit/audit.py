@@ -42,16 +42,12 @@ def audit_lake(
     A topic is audited with the tables of its rows and its dead letters, under every topic id that they know of. One
     table after the other, so that the memory needed (8 bytes per row and 8 per record) is that of the largest.
 
+    One table or log that cannot be read is a `problem` of its audit.
+
     Args:
-        settings: which topics, which tables, where.
         with_log: whether Kafka is asked. Without, it need not be there, and a hole in the offsets (a transaction's
             marker, say) cannot be told from a loss: it counts as lost.
         topics: only these; None: all that a rule fits.
-        progress: is told how far the reading of the log has come.
-
-    Raises:
-        ConfigError: see `find_tables`.
-        PortError: Kafka or the lake did not answer. One table or log that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None
@@ -91,8 +87,8 @@ def _one_more(unread: int, error: PortError) -> int:
     return unread + 1
 
 
-def _not_audited(spec: TableSpec, error: PortError) -> TableAudit:
-    return TableAudit(spec.topic, spec.table, spec.rule.rows, None, problem=str(error))
+def _not_audited(spec: TableSpec, problem: object, notes: tuple[str, ...] = ()) -> TableAudit:
+    return TableAudit(spec.topic, spec.table, spec.rule.rows, None, notes=notes, problem=str(problem))
 
 
 def _snapshots(settings: Settings, lake: Lake, specs: Sequence[TableSpec]) -> dict[str, TableSnapshot]:
@@ -122,21 +118,20 @@ def _audit(
         log, topic = _read_log(settings, admin, spec.topic, snapshot, progress)
         notes += _notes_on_topic(spec.topic, topic, snapshot)
         if topic is not None and (problem := _missing(settings, lake, spec, topic, snapshot)):
-            return TableAudit(spec.topic, spec.table, spec.rule.rows, None, notes=notes, problem=problem)
+            return _not_audited(spec, problem, notes)
         log = _as_read_by_now(settings, lake, spec, snapshot, log)
-    promise = spec.rule.rows
     partitions = tuple(
         check_partition(
             snapshot.positions.get(key) or StoredPositions(key.topic_id, key.partition, None, None),
             snapshot.rows.get(key, NO_OFFSETS),
             snapshot.dead_letters.get(key, NO_OFFSETS),
             log.get(key, LogPart()),
-            promise,
+            spec.rule.rows,
             snapshot.sides.get(key, ()),
         )
         for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters, *snapshot.sides, *log})
     )
-    return TableAudit(spec.topic, spec.table, promise, snapshot.version, partitions, notes)
+    return TableAudit(spec.topic, spec.table, spec.rule.rows, snapshot.version, partitions, notes)
 
 
 def _missing(
@@ -196,21 +191,13 @@ def _notes_on(snapshot: TableSnapshot, group: str) -> tuple[str, ...]:
         return (f"handed over {to}by kgs adopt: audit it with that group's configuration",)
     absent = ("no table yet",) if snapshot.version is None and not snapshot.dead_letters else ()
     missing = ("the table is not there, but its dead letters are",) if snapshot.version is None and not absent else ()
-    others = (_other_groups(snapshot, group),) if snapshot.other_groups else ()
-    topics = snapshot.other_topics
+    names, topics = ", ".join(snapshot.other_groups), snapshot.other_topics
+    hint = f"fills this table: if that is the earlier name of group {group}: kgs adopt --from-group {names}"
+    others = (f"group {names} {'writes this table too' if snapshot.positions else hint}",) if names else ()
     beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
     sides = sorted({side.table for each in snapshot.sides.values() for side in each})
     together = (f"with the rows of {', '.join(sides)}",) if sides else ()
     return (*absent, *missing, *others, *beside, *together)
-
-
-def _other_groups(snapshot: TableSnapshot, group: str) -> str:
-    names = ", ".join(snapshot.other_groups)
-    if snapshot.positions:
-        return f"group {names} writes this table too"
-    return (
-        f"group {names} fills this table: if that is the earlier name of group {group}: kgs adopt --from-group {names}"
-    )
 
 
 def _notes_on_topic(topic: str, found: TopicDescription | None, snapshot: TableSnapshot) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ POLL_S = 0.1
 STALLED_S = 30.0
 Advance = Callable[[int, int], None]
 """Is told offsets read and offsets to read."""
+Taken = Callable[[Sequence[Record]], None]
+"""Is given the records, some at a time."""
 
 
 def load_log(
@@ -31,18 +33,9 @@ def load_log(
     topic: str,
     wanted: Mapping[int, OffsetRange],
     advance: Advance,
-    taken: Callable[[Sequence[Record]], None] = lambda _: None,
+    taken: Taken = lambda _: None,
 ) -> dict[int, LogPart]:
-    """What the log has of the wanted offsets of each partition.
-
-    Takes 8 bytes of memory per record.
-
-    Args:
-        taken: is given the records, some at a time.
-
-    Raises:
-        PortError: Kafka did not answer, or refused.
-    """
+    """What the log has of the wanted offsets of each partition. Takes 8 bytes of memory per record."""
     tps = {TopicPartition(topic, partition): span for partition, span in wanted.items()}
     first = admin.offsets(tps, "earliest")
     end = admin.offsets(tps, "latest", committed_reads=True)
@@ -56,17 +49,9 @@ class LogReading:
     """One pass over ranges of one topic, each of which must have been written; used once."""
 
     def __init__(
-        self,
-        settings: Settings,
-        admin: KafkaAdmin,
-        topic: str,
-        spans: Mapping[int, OffsetRange],
-        taken: Callable[[Sequence[Record]], None] = lambda _: None,
+        self, settings: Settings, admin: KafkaAdmin, topic: str, spans: Mapping[int, OffsetRange], taken: Taken
     ) -> None:
-        self._settings = settings
-        self._admin = admin
-        self._topic = topic
-        self._taken = taken
+        self._settings, self._admin, self._topic, self._taken = settings, admin, topic, taken
         self._spans = dict(spans)
         self._total = sum(span.end - span.start for span in spans.values())
         self._next = {partition: span.start for partition, span in spans.items()}
@@ -77,9 +62,6 @@ class LogReading:
         """Per partition the range that was read, and its offsets with a record, ascending.
 
         The range is shorter than the one asked for where the log was deleted in the meantime.
-
-        Raises:
-            PortError: Kafka refused, or sent nothing for half a minute.
         """
         if self._open:
             consumer = consumer_of(self._settings)

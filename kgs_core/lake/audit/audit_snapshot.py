@@ -61,18 +61,12 @@ class TableSnapshot:
 def load_snapshots(
     lake: Lake, group: str, specs: Sequence[TableSpec], belongs: Callable[[str], bool] = lambda _: True
 ) -> dict[str, TableSnapshot]:
-    """The tables as they are now, by topic, also while consumers commit to them.
-
-    Takes 8 bytes of memory per row.
+    """The tables as they are now, by topic, also while consumers commit to them. Takes 8 bytes of memory per row.
 
     Args:
         specs: topics of one table, one at least.
         belongs: whether the rows of another topic of the group may be in it; else they are as those of a topic id that
             the table's log does not know.
-
-    Raises:
-        TransientError: the store did not answer, or files went away while they were read, several times.
-        PermanentError: a table that is not of kgs's making.
     """
     problem: Exception | None = None
     for attempt in range(TRIES):
@@ -97,10 +91,16 @@ def _load(
     transactions = lake.all_versions(specs[0].table) if table else {}
     others = tuple(name for name in owners(transactions) if name != group)
     positions = {spec.topic: _positions(group, spec.topic, transactions, (table, dead_letters)) for spec in specs}
-    gone = {topic for topic, found in positions.items() if table and _is_all_handed_over(table, group, topic, found)}
+    # Lives that have ended were closed before, and a table changes hands as a whole
+    gone = {
+        topic
+        for topic, found in positions.items()
+        if table and any(is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in found)
+    }
     version = table.version if table else None
+    handed_over = dict.fromkeys(gone, TableSnapshot(version, {}, {}, {}, others, handed_over=True))
     if len(gone) == len(specs):
-        return {spec.topic: TableSnapshot(version, {}, {}, {}, others, handed_over=True) for spec in specs}
+        return handed_over
     known_topics = topics_by_id(transactions, group).items()
     topics = {id_: topic for id_, topic in known_topics if topic in positions or belongs(topic)}
     rows, letters = offsets_in(table), offsets_in(dead_letters)
@@ -110,7 +110,8 @@ def _load(
         ours, known = {id_ for id_, topic in topics.items() if topic == spec.topic}, positions[spec.topic]
         if spec is specs[0]:
             ours |= {key.topic_id for key in (*rows, *letters)} - topics.keys()
-            ours |= {key.topic_id for side in sides for key in side.rows if not side.knows(key)} - topics.keys()
+            strangers = {key.topic_id for side in sides for key in side.rows if key.topic_id not in side.topic_ids}
+            ours |= strangers - topics.keys()
         started_since = {key for key, at in known.items() if at.start is None and at.position is None}
         unasked = sorted(set(topics.values()) - positions.keys()) if spec is specs[0] else ()
         of_sides = {
@@ -127,7 +128,6 @@ def _load(
             tuple(unasked),
             sides=of_sides,
         )
-    handed_over = dict.fromkeys(gone, TableSnapshot(version, {}, {}, {}, others, handed_over=True))
     return found | handed_over
 
 
@@ -139,9 +139,6 @@ class _Side:
     name: str
     rows: Mapping[PartitionKey, Offsets]
     topic_ids: frozenset[TopicId]
-
-    def knows(self, key: PartitionKey) -> bool:
-        return key.topic_id in self.topic_ids
 
     def rows_of(self, ids: AppIds, key: PartitionKey) -> SideRows:
         return SideRows(self.name, self.rows.get(key, NO_OFFSETS), position_in(self.table, ids, key.partition))
@@ -178,11 +175,6 @@ def _positions(
     ours = [app for app in known if (app.group, app.topic) == (group, topic)]
     keys = sorted({PartitionKey(app.topic_id, app.partition) for app in ours})
     return {key: stored_positions(AppIds(group, topic, key.topic_id), key, ours, pinned) for key in keys}
-
-
-def _is_all_handed_over(table: PinnedTable, group: str, topic: str, keys: Iterable[PartitionKey]) -> bool:
-    """Lives that have ended were closed before, and a table changes hands as a whole."""
-    return any(is_handed_over(table, AppIds(group, topic, key.topic_id), key) for key in keys)
 
 
 def _pinned(lake: Lake, name: str) -> PinnedTable | None:

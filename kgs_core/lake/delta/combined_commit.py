@@ -72,8 +72,7 @@ class CombinedCommits:
     def commit(self, batch: CommitIntent, *, is_tried: bool = False) -> CommitOutcome:
         """Commit a batch that has files; see `LakeTable.commit`.
 
-        Args:
-            is_tried: this writer has tried to commit it, and does not know for sure that it failed.
+        `is_tried`: this writer has tried to commit it, and does not know for sure that it failed.
         """
         waiting = _OpenCommit(batch, is_asked=is_tried)
         outcome = None
@@ -182,11 +181,7 @@ class CombinedCommits:
         Files are looked at after the log: an entry that is no writer's, as vacuum makes one, leads to looking at the
         log as a whole, and at all files again.
 
-        Args:
-            lost: a race, just now, so nothing is asked for again where that is not needed.
-
-        Raises:
-            Exception: the store did not answer.
+        `lost`: a race, just now, so nothing is asked for again where that is not needed.
         """
         is_known = self._log.looked_s <= self._known_since_s and abs(time.time() - self._known_since_s) < ANEW_S
         if lost and is_known:

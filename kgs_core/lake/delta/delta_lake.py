@@ -14,10 +14,10 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.errors import PermanentError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.delta.delta_table import DeltaTopicTable, open_table
+from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.delta.pace import CommitWay
@@ -67,9 +67,7 @@ class DeltaLake(Lake):
     def table(self, name: str, schema: pa.Schema, layout: TableLayout = PLAIN) -> DeltaTopicTable:
         """See `Lake`."""
         log = TableLog(self._storage, name, schema, self._settings, layout, self._consumer)
-        return DeltaTopicTable(
-            self._storage, name, schema, self._settings, log, self._turn(name), commits=self._commits
-        )
+        return DeltaTopicTable(log, self._turn(name), commits=self._commits)
 
     def _turn(self, name: str) -> threading.Lock:
         return self._turns.setdefault(name, threading.Lock())  # one step of Python, so two threads get the same one
@@ -79,14 +77,20 @@ class DeltaLake(Lake):
     ) -> pa.Schema:
         """See `Lake`."""
         log = TableLog(self._storage, name, pa.schema(ORIGIN_FIELDS), self._settings, layout, self._consumer)
-        DeltaTopicTable(self._storage, name, default, self._settings, log).create()
+        DeltaTopicTable(log, made_with=default).create()
         if wanted is not None:
             add_columns(log, wanted)
         return pa.schema([pa.field(f.name, plain(f.type), f.nullable) for f in log.metadata.columns])
 
     def open(self, name: str) -> DeltaTopicTable:
         """See `Lake`."""
-        return open_table(self._storage, name, self._settings)
+        try:
+            found = self._loaded(name)
+        except Exception as e:
+            raise TransientError(f"table {name}: {one_line(e)}") from e
+        if found is None:
+            raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table")
+        return self.table(name, pa.schema(found.schema()), TableLayout(tuple(found.metadata().partition_columns)))
 
     def all_versions(self, name: str) -> dict[str, int]:
         """See `Lake`."""
@@ -102,12 +106,15 @@ class DeltaLake(Lake):
 
     def pin(self, name: str) -> "PinnedDelta | None":
         """See `Lake`."""
+        handle = self._loaded(name)
+        return None if handle is None else PinnedDelta(self._storage, name, handle)
+
+    def _loaded(self, name: str) -> DeltaTable | None:
         uri, options = self._storage.uri(name), self._storage.delta_options()
         try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
-            handle = DeltaTable(uri, storage_options=options)
+            return DeltaTable(uri, storage_options=options)
         except TableNotFoundError:
             return None
-        return PinnedDelta(self._storage, name, handle)
 
     def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
         """See `Lake`."""

@@ -43,13 +43,11 @@ class LogState:
     """Versions as of one entry of the log.
 
     Attributes:
-        version: the entry's number.
         stamp: what its file is told by.
         apps: application id -> version.
         changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
             that the reading began at.
         maker: the writer that made the entry; empty where it is not known.
-        batches: how many batches the entry holds.
     """
 
     version: int
@@ -77,7 +75,6 @@ def read_state(log: LogStore) -> LogState | None:
 
     Raises:
         LogBrokenError: the log has a hole or a broken entry, or seemed to have, since others changed it meanwhile.
-        Exception: the store did not answer.
     """
     noted = last_checkpoint(log.read)
     listing = log.since(noted)
@@ -107,7 +104,6 @@ def next_state(log: LogStore, state: LogState) -> LogState | None:
 
     Raises:
         LogBrokenError: an entry is broken.
-        Exception: the store did not answer.
     """
     listing: LogListing = log.since(state.version)
     if not state.stamp or listing.stamps.get(state.version) != state.stamp:
@@ -129,12 +125,7 @@ def next_state(log: LogStore, state: LogState) -> LogState | None:
 def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
     """The state after the entries right behind `state`, itself where there is none; None: read the log anew.
 
-    Args:
-        ahead: how many entries there may be, a guess; asked for at once.
-
-    Raises:
-        LogBrokenError: an entry is broken.
-        Exception: the store did not answer.
+    `ahead`: how many entries there may be, a guess; asked for at once.
     """
     while True:
         asked = range(state.version + 1, state.version + 1 + ahead)
@@ -158,14 +149,7 @@ def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
 
 
 def load_transactions(storage: Storage, table: str) -> dict[str, int]:
-    """Version of every application id in the table's log; empty where there is no table.
-
-    Raises:
-        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
-            where folders should be.
-        UnsafeError: its path is none that a table can have.
-        TransientError: the store did not answer.
-    """
+    """Version of every application id in the table's log; empty where there is no table."""
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:

@@ -32,15 +32,6 @@ def maintain_table(
     Args:
         retention_h: hours that a file without a version is kept, >= 24. A longer `delta.deletedFileRetentionDuration`
             of the table counts instead.
-        layout: how its files are to be.
-        dry_run: look only; the files "after" are those before.
-
-    Returns:
-        None when there is no such table.
-
-    Raises:
-        UnsafeError: a shorter retention.
-        TransientError: the store did not answer.
     """
     if retention_h < MIN_RETENTION_H:
         raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")
@@ -55,16 +46,8 @@ def maintain_table(
     problems += [] if dry_run else _remove_old_intents(storage, name)
     removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
     problems += [problem] if problem else []
-    after = _size(table)
-    return Upkeep(
-        name,
-        (before[0], after[0]),
-        (before[1], after[1]),
-        removed,
-        removed_bytes,
-        time.monotonic() - began,
-        "; ".join(problems) or None,
-    )
+    (files, sizes), seconds = zip(before, _size(table), strict=True), time.monotonic() - began
+    return Upkeep(name, files, sizes, removed, removed_bytes, seconds, "; ".join(problems) or None)
 
 
 def _load(storage: Storage, name: str) -> DeltaTable | None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from kgs_core.lake.delta.table_changes import value_text
 from kgs_core.lake.files.parquet_writer import FILE_ENDING
 from kgs_core.ports import TableLayout
 
@@ -26,9 +27,6 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
     """Join small files, or order the rows by several columns at once; readers see the same rows before and after.
 
     Not done where it would hide rows: deltalake rounds bounds of decimals to floats, so also beyond a value.
-
-    Raises:
-        Exception: another maintenance was first, or the store did not answer; the table is as before, or in part done.
     """
     wide = [field.name for field in pa.schema(table.schema()) if has_long_decimals(pa.schema([field]))]
     if wide:
@@ -44,7 +42,7 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
         table.optimize.compact(target_size=layout.target_file_bytes, max_concurrent_tasks=1)
         return
     for values in _due(table):
-        filters: Any = [(name, "=", _filter_text(value)) for name, value in values.items()]
+        filters: Any = [(name, "=", value_text(value) or "") for name, value in values.items()]
         table.optimize.z_order(
             layout.z_order_by,
             partition_filters=filters or None,
@@ -59,7 +57,6 @@ def has_long_decimals(schema: pa.Schema) -> bool:
 
 
 def _digits(kind: pa.DataType) -> int:
-    """Those of the widest decimal in a type."""
     if pa.types.is_nested(kind):
         return max((_digits(kind.field(i).type) for i in range(kind.num_fields)), default=0)
     return kind.precision if pa.types.is_decimal(kind) else 0
@@ -73,9 +70,3 @@ def _due(table: DeltaTable) -> list[Mapping[str, Any]]:
         sizes = found.setdefault(tuple(file[f"partition.{name}"] for name in columns), [0, 0])
         sizes[str(file["path"]).endswith(FILE_ENDING)] += file["size_bytes"]
     return [dict(zip(columns, key, strict=True)) for key, (old, new) in found.items() if new and new * NEW_SHARE >= old]
-
-
-def _filter_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)

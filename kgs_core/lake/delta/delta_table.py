@@ -39,17 +39,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.combined_commit import CombinedCommits
 from kgs_core.lake.delta.log_store import EntryExistsError
 from kgs_core.lake.delta.pace import MOST_RACES, TRIES, CommitWay, Pace, pause_after_error
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.table_properties import wanted_properties
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.rule.commit_rule import CommitDecision, judge
-from kgs_core.ports import CommitOutcome, FileWritten, TableLayout
+from kgs_core.ports import CommitOutcome, FileWritten
 
 T = TypeVar("T")
 
@@ -60,40 +58,39 @@ class DeltaTopicTable:
     Args:
         turn: held while an entry is tried; shared by those of this process that commit to the table.
         commits: see `open_lake`.
+        made_with: columns to make it with, where files may have fewer.
     """
 
-    def __init__(  # noqa: PLR0913 - three have defaults
+    def __init__(
         self,
-        storage: Storage,
-        name: str,
-        schema: pa.Schema,
-        lake: LakeSettings,
-        log: TableLog | None = None,
+        log: TableLog,
         turn: AbstractContextManager[object] | None = None,
         *,
         commits: CommitWay = "auto",
+        made_with: pa.Schema | None = None,
     ) -> None:
-        self.name = name
-        self.schema = schema
-        self._lake = lake
+        self.name = log.name
+        self.schema = log.schema if made_with is None else made_with
         self._commits = commits
-        self._log = log or TableLog(storage, name, schema, lake)
+        self._log = log
         self._turn = turn or threading.Lock()
         self._pace = Pace()
-        self._combined = CombinedCommits(self._log)
+        self._combined = CombinedCommits(log)
 
     def create(self) -> None:
         """See `LakeTable`."""
+        lake, layout, words = self._log.lake, self._log.layout, self._log.layout.comments
+        described = [f.with_metadata({"comment": words[f.name]}) if f.name in words else f for f in self.schema]
 
         def attempt() -> None:
             try:
                 DeltaTable.create(
                     self._log.uri,
-                    schema=self._described_schema(),
-                    partition_by=list(self._log.layout.partition_by),
-                    description=self._log.layout.description,
+                    schema=pa.schema(described),
+                    partition_by=list(layout.partition_by),
+                    description=layout.description,
                     mode="ignore",
-                    configuration=wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h),
+                    configuration=wanted_properties(lake.checkpoint_interval, lake.log_retention_h),
                     storage_options=self._log.options,
                 )
             except Exception:
@@ -102,12 +99,6 @@ class DeltaTopicTable:
             self._log.refreshed()
 
         self._persist(attempt)
-
-    def _described_schema(self) -> pa.Schema:
-        comments = self._log.layout.comments
-        return pa.schema(
-            [f.with_metadata({"comment": comments[f.name]}) if f.name in comments else f for f in self.schema]
-        )
 
     def exists(self) -> bool:
         """See `LakeTable`."""
@@ -218,21 +209,3 @@ class DeltaTopicTable:
             self._log.connect_anew()
             time.sleep(pause_after_error(attempt))
         raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
-
-
-def open_table(storage: Storage, name: str, lake: LakeSettings) -> DeltaTopicTable:
-    """A table with the columns that it has.
-
-    Raises:
-        UnsafeError: there is none.
-        TransientError: the store did not answer.
-    """
-    try:
-        found = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
-    except TableNotFoundError as e:
-        raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table") from e
-    except Exception as e:
-        raise TransientError(f"table {name}: {one_line(e)}") from e
-    layout = TableLayout(tuple(found.metadata().partition_columns))
-    schema = pa.schema(found.schema())
-    return DeltaTopicTable(storage, name, schema, lake, TableLog(storage, name, schema, lake, layout))

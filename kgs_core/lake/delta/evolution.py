@@ -38,13 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
-    """Add to a table what it lacks of `wanted`, see `lacking`; afterwards `log.metadata` has it.
-
-    Raises:
-        UnsafeError: the table breaks the guarantee.
-        PermanentError: no reader would take its schema.
-        TransientError: the store did not answer, or too many others made entries.
-    """
+    """Add to a table what it lacks of `wanted`, see `lacking`; afterwards `log.metadata` has it."""
     pace = Pace()
     problem: Exception | None = None
     errors = races = 0
@@ -79,11 +73,7 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
 
 
 def _readable(table: str, metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata, if readers take its schema: once written, one that they do not would be there for good.
-
-    Raises:
-        PermanentError: they do not.
-    """
+    """The metadata, if readers take its schema: once written, one that they do not would be there for good."""
     try:
         Schema.from_json(metadata["schemaString"]).to_arrow()
     except Exception as e:
@@ -92,12 +82,7 @@ def _readable(table: str, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_columns(metadata: TableMetadata, more: Sequence[pa.Field]) -> dict[str, Any]:
-    """Delta's `metaData` with more columns behind those that are there, and more fields inside them.
-
-    Args:
-        metadata: as it is.
-        more: as `lacking` gives them.
-    """
+    """Delta's `metaData` with more columns behind those that are there, and more fields inside them."""
     schema = json.loads(metadata.action["schemaString"])
     _join(schema, json.loads(Schema.from_arrow(pa.schema(more)).to_json()))
     return {**metadata.action, "schemaString": json.dumps(schema, separators=(",", ":"), ensure_ascii=False)}

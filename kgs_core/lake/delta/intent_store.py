@@ -21,7 +21,6 @@ from kgs_core.ports import FileWritten
 
 INTENT_FOLDER = "_kgs_intents"
 _FORM = 2
-_FORM_OF_ONE_FILE = 1
 _removals = threading.BoundedSemaphore(8)
 INTENT_SUFFIX = ".json"
 
@@ -30,33 +29,16 @@ class IntentStore(Protocol):
     """The folder of one table's intents. May be used by several threads."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Make a file.
-
-        Raises:
-            Exception: the store did not answer; the file may be there, now or later.
-        """
+        """Make a file."""
 
     def ages(self) -> dict[str, float]:
-        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
-
-        Raises:
-            Exception: the store did not answer.
-        """
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now."""
 
     def read(self, name: str) -> bytes:
-        """Contents of a file.
-
-        Raises:
-            FileNotFoundError: there is none.
-            Exception: the store did not answer.
-        """
+        """Contents of a file."""
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove files, those that are there.
-
-        Raises:
-            Exception: the store did not answer.
-        """
+        """Remove files, those that are there."""
 
 
 def intent_store(storage: Storage, table: str) -> IntentStore:
@@ -87,11 +69,7 @@ def new_name() -> str:
 
 
 def encode_intent(intent: CommitIntent) -> bytes:
-    """The bytes of an intent.
-
-    Raises:
-        ValueError: it has no files.
-    """
+    """The bytes of an intent."""
     if not intent.files:
         raise ValueError("an intent needs a file")
     found = {
@@ -111,12 +89,11 @@ def decode_intent(data: bytes) -> CommitIntent | None:
     """The intent; None where this version of kgs does not understand it: it is left to its writer."""
     try:
         found = json.loads(data)
-        is_old = found["form"] == _FORM_OF_ONE_FILE
-        files = [_file_from_json(file) for file in ([found["file"]] if is_old else found["files"])]
+        files = [_file_from_json(file) for file in found["files"]]
         expected = {_text(app): None if at is None else _number(at) for app, at in found["expected"].items()}
         new = {_text(app): _number(at) for app, at in found["new"].items()}
         along = {_text(app): _number(at) for app, at in found["along"].items()}
-        understood = (is_old or found["form"] == _FORM) and bool(files) and bool(expected) and bool(new)
+        understood = found["form"] == _FORM and bool(files) and bool(expected) and bool(new)
         looked_at, consumer = _number(found["looked_at"]), _text(found.get("consumer", ""))
         table = _text(found.get("table", ""))
         return CommitIntent(expected, new, files, along, looked_at, consumer, table) if understood else None
@@ -206,27 +183,19 @@ class S3Intents(IntentStore):
 
     def put(self, name: str, data: bytes) -> None:
         """See `IntentStore`."""
-        import obstore
-
-        obstore.put(self._store, name, data, use_multipart=False)
+        self._store.put(name, data, use_multipart=False)
 
     def ages(self) -> dict[str, float]:
         """See `IntentStore`."""
-        import obstore
-
-        found = obstore.list(self._store).collect()
+        found = self._store.list().collect()
         now = time.time()
         return {str(file["path"]): now - file["last_modified"].timestamp() for file in found}
 
     def read(self, name: str) -> bytes:
         """See `IntentStore`."""
-        import obstore
-
-        return bytes(obstore.get(self._store, name).bytes())
+        return bytes(self._store.get(name).bytes())
 
     def remove(self, names: Collection[str]) -> None:
         """See `IntentStore`."""
-        import obstore
-
         if names:
-            obstore.delete(self._store, list(names))
+            self._store.delete(list(names))

@@ -37,10 +37,7 @@ def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
 def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
     """A log entry that replaces a table's metadata and does nothing else.
 
-    Args:
-        metadata: Delta's `metaData`.
-        added: names of the columns that are new in it, or new inside, for those who read the log.
-        maker: as in `entry_of`.
+    `added`: names of the columns that are new in it, or new inside, for those who read the log.
     """
     info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}, "isBlindAppend": False}
     ours = {"writer": maker, "batches": 0}

@@ -53,34 +53,23 @@ class LogStore(Protocol):
     """The log's folder in some store. May be used by several threads."""
 
     def since(self, version: int | None) -> LogListing:
-        """Entry `version` and all after it; None: everything. Empty where there is no folder.
-
-        Raises:
-            Exception: the store did not answer, in the words of its client.
-        """
+        """Entry `version` and all after it; None: everything. Empty where there is no folder."""
 
     def read(self, name: str) -> bytes:
         """Contents of a file.
 
         Raises:
             FileNotFoundError: there is none.
-            Exception: the store did not answer.
         """
 
     def entry(self, version: int) -> tuple[bytes, str]:
-        """Contents and stamp of an entry.
-
-        Raises:
-            FileNotFoundError: there is none.
-            Exception: the store did not answer.
-        """
+        """Contents and stamp of an entry."""
 
     def create(self, version: int, data: bytes) -> str:
         """Make an entry; its stamp.
 
         Raises:
             EntryExistsError: the number is taken; perhaps by this very call, whose first try's reply was lost.
-            Exception: the store did not answer; the entry may be there, now or later.
         """
 
 
@@ -200,32 +189,24 @@ class S3Log(LogStore):
 
     def since(self, version: int | None) -> LogListing:
         """See `LogStore`."""
-        import obstore
-
-        offset = None if version is None else f"{version:020d}"
-        found = obstore.list(self._store, offset=offset).collect()
+        found = self._store.list(offset=None if version is None else f"{version:020d}").collect()
         return _sorted_out((str(file["path"]), str(file["e_tag"])) for file in found)
 
     def read(self, name: str) -> bytes:
         """See `LogStore`."""
-        import obstore
-
-        return bytes(obstore.get(self._store, name).bytes())
+        return bytes(self._store.get(name).bytes())
 
     def entry(self, version: int) -> tuple[bytes, str]:
         """See `LogStore`."""
-        import obstore
-
-        found = obstore.get(self._store, entry_name(version))
+        found = self._store.get(entry_name(version))
         return bytes(found.bytes()), str(found.meta["e_tag"])
 
     def create(self, version: int, data: bytes) -> str:
         """See `LogStore`."""
-        import obstore
         from obstore.exceptions import AlreadyExistsError
 
         try:
-            made = obstore.put(self._store, entry_name(version), data, mode="create", use_multipart=False)
+            made = self._store.put(entry_name(version), data, mode="create", use_multipart=False)
         except AlreadyExistsError as e:
             raise EntryExistsError(entry_name(version)) from e
         return str(made["e_tag"])

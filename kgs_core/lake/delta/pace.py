@@ -35,11 +35,7 @@ MOST_RACES = 1000
 
 
 def pause_after_error(errors: int) -> float:
-    """Seconds to wait before a store is asked again.
-
-    Args:
-        errors: so many before this one.
-    """
+    """Seconds to wait before a store is asked again. `errors`: so many before this one."""
     return min(0.02 * 2.0**errors, 1.0)
 
 
@@ -62,11 +58,7 @@ class Pace:
         self._losses = 0
 
     def lost(self, try_s: float) -> float:
-        """Seconds to wait after a lost race.
-
-        Args:
-            try_s: how long the try took.
-        """
+        """Seconds to wait after a lost race."""
         self._losses += 1
         usual = max(self._usual, min(self._losses, LEARNT_AT_ONCE))
         impatience = min(1.0, self._losses / (PATIENCE * (usual + 1)))

@@ -54,8 +54,7 @@ class AddedFile:
 class AddedFiles:
     """Files that one version of the log added.
 
-    Attributes:
-        redriven: whether there are rows among them that are older than others that were there before.
+    `redriven`: whether there are rows among them that are older than others that were there before.
     """
 
     version: int
@@ -69,7 +68,6 @@ def added_since(log: LogStore, base: int, end: int) -> Iterator[AddedFiles]:
 
     Raises:
         ChangesLostError: entries are gone, or rows were removed or columns changed.
-        Exception: the store did not answer.
     """
     numbers = range(base + 1, end + 1)
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -83,13 +81,14 @@ def files_of(table: DeltaTable, from_offset: int = 0) -> list[AddedFile]:
     """All files of a version of a table, but for those that say that all their records are before an offset."""
     adds = pa.table(table.get_add_actions()).to_pylist()
     return [
-        AddedFile(unquote(add["path"]), {k: _text(v) for k, v in (add.get("partition") or {}).items()})
+        AddedFile(unquote(add["path"]), {k: value_text(v) for k, v in (add.get("partition") or {}).items()})
         for add in adds
         if (highest := (add.get("max") or {}).get("_offset")) is None or highest >= from_offset
     ]
 
 
-def _text(value: Any) -> str | None:
+def value_text(value: Any) -> str | None:
+    """A partition value in Delta's form."""
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -40,12 +40,7 @@ class FileGoneError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """A table's metadata, as of the last entry that changed it.
-
-    Attributes:
-        action: Delta's `metaData`.
-        columns: its columns.
-    """
+    """A table's metadata, as of the last entry that changed it. `action`: Delta's `metaData`."""
 
     action: Mapping[str, Any]
     columns: pa.Schema
@@ -98,11 +93,7 @@ class TableLog:
 
     @property
     def metadata(self) -> TableMetadata:
-        """As of the newest state.
-
-        Raises:
-            ProtocolError: the log was not looked at yet.
-        """
+        """As of the newest state."""
         if self._metadata is None:
             raise ProtocolError(f"table {self.name}: its log was not looked at")
         return self._metadata
@@ -114,11 +105,6 @@ class TableLog:
             again: the log was looked at a moment ago, so entries behind the known one are asked for by their names;
                 once in `ANEW_S` all of it, and the files.
             lost: likewise, and there is such an entry, for this writer has just lost its number.
-
-        Raises:
-            FileGoneError: a file is gone.
-            TransientError: one is too old.
-            Exception: the store did not answer.
         """
         known = self.state
         if (again or lost) and known is not None and abs(time.time() - self.looked_s) < ANEW_S:
@@ -140,28 +126,13 @@ class TableLog:
         return state
 
     def write(self, state: LogState, batches: Sequence[CommitIntent]) -> None:
-        """Create the entry behind `state`, which the positions were judged as of.
-
-        Raises:
-            EntryExistsError: the number is taken.
-            Exception: the entry may be there, now or later.
-        """
+        """Create the entry behind `state`, which the positions were judged as of."""
         stamp = self._create(state.version + 1, entry_of(batches, self.writer))
         versions = {app: version for batch in batches for app, version in batch.versions.items()}
         self.state = state.followed_by(state.version + 1, stamp, versions, self.writer, len(batches))
 
     def write_metadata(self, state: LogState, metadata: Mapping[str, Any], added: Sequence[str]) -> None:
-        """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew.
-
-        Args:
-            state: the newest.
-            metadata: Delta's `metaData`.
-            added: see `metadata_entry`.
-
-        Raises:
-            EntryExistsError: the number is taken.
-            Exception: the entry may be there, now or later.
-        """
+        """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew."""
         self._create(state.version + 1, metadata_entry(metadata, added, self.writer))
         self.state = None
 

@@ -66,8 +66,7 @@ class Turns:
     def saw(self, version: int, batches: int, now: float, *, is_mine: bool) -> None:
         """The newest entry, which may be the one already known, and does not hold my batch.
 
-        Args:
-            batches: in it; 0: not known.
+        `batches`: in it; 0: not known.
         """
         if version == self._version:
             return
@@ -104,8 +103,7 @@ class Turns:
     def is_first(self, before: int, now: float) -> bool:
         """Whether a writer whose turn it is goes ahead; else its turn comes later, once.
 
-        Args:
-            before: others that wait for longer.
+        `before`: others that wait for longer.
         """
         if self._is_mine or not before or self._has_counted:
             return True

@@ -18,6 +18,7 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_optimize import has_long_decimals
 from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.derived.newest_rows import DELETED, is_newer
+from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.storage import Storage
 
 MARK = "kgs/latest/"
@@ -38,11 +39,7 @@ class DerivedTable:
         self._handle: DeltaTable | None = None
 
     def load(self, schema: pa.Schema) -> None:
-        """Look at the table as it is now; it is made if it is not there.
-
-        Raises:
-            UnsafeError: something else than kgs has made it.
-        """
+        """Look at the table as it is now; it is made if it is not there."""
         uri, options = self._storage.uri(self.name), self._storage.delta_options()
         try:
             self._handle = DeltaTable(uri, storage_options=options)
@@ -79,7 +76,7 @@ class DerivedTable:
     def has_columns(self, schema: pa.Schema) -> bool:
         """Whether it has these columns."""
         there = pa.schema(self._loaded.schema())
-        return there.names == schema.names and [*map(_plain, there.types)] == [*map(_plain, schema.types)]
+        return there.names == schema.names and [*map(plain, there.types)] == [*map(plain, schema.types)]
 
     def move(self, positions: Mapping[str, int]) -> None:
         """Note that there was nothing to merge up to new positions."""
@@ -96,8 +93,6 @@ class DerivedTable:
 
         Args:
             rows: the table's columns, and whether the key is to go.
-            key: columns.
-            order: see `ORDERS`.
             positions: application id -> version afterwards.
         """
         columns = {f"`{name}`": f"s.`{name}`" for name in rows.column_names if name != DELETED}
@@ -128,8 +123,3 @@ def _commit(positions: Mapping[str, int]) -> CommitProperties:
     return CommitProperties(
         app_transactions=[Transaction(app, version) for app, version in positions.items()], max_commit_retries=0
     )
-
-
-def _plain(kind: pa.DataType) -> str:
-    """Readers choose one of two kinds of text and bytes."""
-    return str(kind).replace("large_", "").replace("_view", "").replace("element", "item")

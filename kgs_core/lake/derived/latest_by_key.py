@@ -39,10 +39,6 @@ MERGE_BYTES = 64_000_000
 """Compressed bytes of new files that one merge takes."""
 
 
-class ConflictError(Exception):
-    """Another materialization was faster; what is left is to be looked at again."""
-
-
 @dataclass(slots=True)
 class Materialization:
     """What was done to one derived table.
@@ -51,7 +47,6 @@ class Materialization:
         version: of the rows' table that it is at now; None: there is no such table yet.
         rows: new rows that were looked at; all of them where it was made anew.
         tombstones: likewise.
-        commits: how many.
         anew: why it was made anew; empty: it was not.
         problem: why it could not be brought up to date.
     """
@@ -92,13 +87,7 @@ class LatestByKeyTable:
         self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
 
     def materialize(self) -> Materialization:
-        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
-
-        Raises:
-            UnsafeError: the derived table is somebody else's; or offsets of several topics cannot be compared.
-            ConfigError: the rows have no such column.
-            TransientError: the store did not answer, or others do the same all the time.
-        """
+        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind."""
         problem: Exception | None = None
         for _ in range(TRIES):
             try:
@@ -116,7 +105,8 @@ class LatestByKeyTable:
         rows = self._opened(self._spec.table)
         if rows is None:
             return done
-        source = _Source(rows, letters, positions, self._lives())
+        topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
+        source = _Source(rows, letters, positions, Counter(topics))
         self._check(source)
         self._target.load(source.schema)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -149,7 +139,7 @@ class LatestByKeyTable:
                 rows = pa.concat_tables([rows, self._as_rows(tombstones, rows.schema)])
                 done.tombstones += tombstones.num_rows
             if self._target.position(apps[0]) != base:
-                raise ConflictError("another has merged the same meanwhile")
+                raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
             self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.schema, done)
         if not waiting and tombstones.num_rows:
@@ -175,9 +165,8 @@ class LatestByKeyTable:
     def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
         found = self._new_tombstones(source, apps[1], {})
-        tombstones = found.rows
-        kept = self._as_rows(tombstones, self._with_deleted(source.schema.empty_table()).schema)
-        done.rows, done.tombstones = 0, tombstones.num_rows
+        kept = self._as_rows(found.rows, self._with_deleted(source.schema.empty_table()).schema)
+        done.rows, done.tombstones = 0, found.rows.num_rows
         for file in files_of(source.rows):
             rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
             done.rows += rows.num_rows
@@ -195,10 +184,6 @@ class LatestByKeyTable:
             return NewTombstones(none_of(source.schema))
         name, positions = self._spec.dead_letters_table, source.positions
         return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
-
-    def _lives(self) -> dict[str, int]:
-        """Topic that fills the table -> how many ids of it have done so."""
-        return Counter(topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values())
 
     def _positions(self) -> dict[tuple[str, int], int]:
         """(topic id, partition) -> position, of all topics."""

@@ -25,8 +25,6 @@ def materialize_lake(
 
     Raises:
         ConfigError: `tables` names one that is none of them.
-        PermanentError: the lake cannot be listed.
-        TransientError: the store did not answer. A single table that cannot be read is a `problem`.
     """
     unread: list[UnreadTable] = []
     specs = _by_derived_table(find_tables(settings, open_lake(settings.lake), (), None, unread))

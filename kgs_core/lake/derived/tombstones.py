@@ -43,7 +43,6 @@ class DeadLetters:
     """The dead letters as of one version of their table.
 
     Attributes:
-        table: its path.
         letters: the version.
         positions: (topic id, partition) -> position of the rows.
         schema: of the rows' table; its types count.
@@ -61,10 +60,6 @@ class DeadLetters:
         Args:
             app: what their position is noted under.
             noted: all that the derived table notes.
-
-        Raises:
-            ChangesLostError: the log does not tell what is new.
-            Exception: the store did not answer.
         """
         base, prefix = max(noted.get(app, NOT_NOTED), NOT_NOTED), f"{app}{_WAITS}"
         waits = {_key(each[len(prefix) :]): v for each, v in noted.items() if each.startswith(prefix) and v >= 0}

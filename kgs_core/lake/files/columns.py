@@ -32,8 +32,7 @@ def plain(kind: pa.DataType) -> pa.DataType:
 def misfits(wanted: Iterable[pa.Field], there: Iterable[pa.Field], *, inside: str = "") -> list[str]:
     """Why files with the columns `wanted` do not fit a table with those that are `there`; empty: they do.
 
-    Args:
-        inside: path of the struct whose fields these are, with its dot.
+    `inside`: path of the struct whose fields these are, with its dot.
     """
     found = {f.name: f for f in there}
     problems: list[str] = []
@@ -62,8 +61,7 @@ def lacking(there: Iterable[pa.Field], wanted: Iterable[pa.Field], *, depth: int
     A name that is there already with another type, that differs from one only in case, or that readers of Delta do not
     take, cannot be added; nor can what lies deeper than `MAX_DEPTH`.
 
-    Args:
-        depth: of these fields; those of a table have 1.
+    `depth`: of these fields; those of a table have 1.
     """
     found = {f.name: f for f in there}
     taken = {name.lower() for name in found}

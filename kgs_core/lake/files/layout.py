@@ -260,18 +260,15 @@ def _computed(unit: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
     outside = pc.or_(pc.less(us, _FIRST_DAY * _US_OF_DAY), pc.greater_equal(us, (_LAST_DAY + 1) * _US_OF_DAY))
     us = pc.if_else(outside, pa.scalar(None, pa.int64()), us)
     step = _US_OF_DAY if unit == "day" else _US_OF_HOUR
-    floor = [_floor(chunk, step) for chunk in us.chunks]
-    texts = pa.chunked_array(floor, pa.int64()).cast(pa.timestamp("us")).cast(pa.string())  # 2026-01-31 13:00:00.000000
+    known = us.combine_chunks()
+    floor = known.fill_null(0).to_numpy(zero_copy_only=False) // step * step
+    texts = pa.chunked_array([pa.array(floor, pa.int64(), mask=known.is_null().to_numpy(zero_copy_only=False))])
+    texts = texts.cast(pa.timestamp("us")).cast(pa.string())  # 2026-01-31 13:00:00.000000
     return pc.utf8_slice_codeunits(texts, 0, 10) if unit == "day" else _hours(texts)
 
 
 def _hours(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring(pc.utf8_slice_codeunits(texts, 0, 13), " ", "T")
-
-
-def _floor(us: pa.Array, step: int) -> pa.Array:
-    filled = us.fill_null(0).to_numpy(zero_copy_only=False)
-    return pa.array(filled // step * step, pa.int64(), mask=us.is_null().to_numpy(zero_copy_only=False))
 
 
 def folder_of(values: Mapping[str, str | None]) -> str:

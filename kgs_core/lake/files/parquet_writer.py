@@ -43,12 +43,8 @@ def write_table(
     """Write one file into the table's folder; it is not part of the table until a commit names it.
 
     Args:
-        schema: the columns of the file.
         partition_values: of all its rows, in Delta's form; the file has no such column.
         beside: see `Storage.make_folders`, for a table that may have to be created yet.
-
-    Raises:
-        TransientError: the disk or the store did not take it.
     """
     folder = folder_of(partition_values)
     name = "/".join(part for part in (folder, f"part-{uuid.uuid4()}{FILE_ENDING}") if part)
@@ -69,6 +65,7 @@ def write_table(
 def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> FileWritten:
     collected: list[Any] = []
     with_nan: set[str] = set()
+    floats = [f.name for f in schema if pa.types.is_floating(f.type)]
     dictionary = [f.name for f in schema if not (pa.types.is_binary(f.type) or pa.types.is_nested(f.type))]
     with filesystem.open_output_stream(path) as sink:
         writer = pq.ParquetWriter(
@@ -82,7 +79,7 @@ def _write(filesystem: Any, path: str, name: str, batches: Iterable[pa.RecordBat
         try:
             for batch in batches:
                 writer.write_batch(batch)
-                with_nan |= _columns_with_nan(batch)
+                with_nan |= {name for name in floats if pc.any(pc.is_nan(batch[name])).as_py()}
             writer.close()
         except BaseException:
             writer.is_open = False  # else it tries again to write its footer, and hides why
@@ -99,11 +96,6 @@ def _os_error_of(error: BaseException | None) -> OSError | None:
     return error
 
 
-def _columns_with_nan(batch: pa.RecordBatch) -> set[str]:
-    floats = [f.name for f in batch.schema if pa.types.is_floating(f.type)]
-    return {name for name in floats if pc.any(pc.is_nan(batch[name])).as_py()}
-
-
 def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ()) -> str:
     """Delta's statistics of a file as JSON text, from the Parquet footer.
 
@@ -112,8 +104,7 @@ def statistics(metadata: Any, schema: pa.Schema, with_nan: Collection[str] = ())
     beside others, deltalake's pyarrow reader compares it with null and passes over the file. A struct is an object of
     its fields' bounds, if only an empty one, for the same reason; what is missing in it is compared with nothing.
 
-    Args:
-        with_nan: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
+    `with_nan`: columns with NaN. Parquet leaves it out of the bounds, and readers hold it to be the greatest number.
     """
     low, high, nulls = (_structs(schema) for _ in range(3))
     all_bounded = not with_nan

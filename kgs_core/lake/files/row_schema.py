@@ -91,18 +91,12 @@ def value_schema(rule: TopicRule) -> pa.Schema:
     return schema_of(rule.value_columns)
 
 
-def extra_schema(rule: TopicRule) -> pa.Schema:
-    """The columns that the rule asks for beside those of the value: what it left over, of key, headers and topic."""
-    rescued = [RESCUED] if rule.unknown_fields == "rescue" else []
-    texts = [pa.field(name, pa.string()) for name in (*rule.headers, *rule.topic_columns)]
-    return pa.schema([*rescued, *schema_of(rule.key_columns), *texts])
-
-
 def parsed_schema(rule: TopicRule, columns: pa.Schema | None = None) -> pa.Schema:
     """What a transform is given, and what the table holds where there is none.
 
-    Args:
-        rule: the topic's.
-        columns: what a record's value becomes; None: as the rule says.
+    `columns`: what a record's value becomes; None: as the rule says.
     """
-    return pa.schema([*(value_schema(rule) if columns is None else columns), *extra_schema(rule), *ORIGIN_FIELDS])
+    rescued = [RESCUED] if rule.unknown_fields == "rescue" else []
+    texts = [pa.field(name, pa.string()) for name in (*rule.headers, *rule.topic_columns)]
+    values = value_schema(rule) if columns is None else columns
+    return pa.schema([*values, *rescued, *schema_of(rule.key_columns), *texts, *ORIGIN_FIELDS])

@@ -60,13 +60,7 @@ class GroupAdoption:
     def pending(self, topics: Collection[str]) -> list[Adopted]:
         """The tables that the old name still has, dead letters before rows; none when all is done.
 
-        Args:
-            topics: only their tables; empty: all.
-
-        Raises:
-            ConfigError: no table knows the old name.
-            UnsafeError: both names fill a table.
-            PortError: Kafka or the store did not answer.
+        `topics`: only their tables; empty: all.
         """
         known = False
         found = []
@@ -87,12 +81,7 @@ class GroupAdoption:
         return found
 
     def carry_out(self, adopted: Adopted) -> None:
-        """Move one table, whoever commits to it meanwhile; with one of rows, what began beside it meanwhile.
-
-        Raises:
-            UnsafeError: both names fill it.
-            TransientError: the store did not answer, or others committed all the time.
-        """
+        """Move one table, whoever commits to it meanwhile; with one of rows, what began beside it meanwhile."""
         self._lake.forget_intents(adopted.table)
         for table, has_letters in {**adopted.beside, adopted.table: adopted.has_letters}.items():
             if has_letters:

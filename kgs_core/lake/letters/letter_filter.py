@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,8 +18,6 @@ class LetterFilter:
     """Which dead letters are meant; what is empty or None excludes none.
 
     Attributes:
-        codes: of their errors.
-        partitions: of their records.
         since: of their records' timestamps, the earliest; a record without a timestamp is not chosen then.
         until: likewise, the first that is not chosen.
     """
@@ -34,7 +31,8 @@ class LetterFilter:
         """Those of the letters that are meant."""
         keep = np.ones(letters.num_rows, np.bool_)
         if self.codes:
-            keep &= _of_codes(letters, self.codes)
+            errors = pc.cast(letters["error"], pa.string()).to_pylist()
+            keep &= np.array([error is not None and code_of(error) in self.codes for error in errors], np.bool_)
         if self.partitions:
             keep &= np.isin(letters["_partition"].to_numpy(), sorted(self.partitions))
         for bound, compare in ((self.since, pc.greater_equal), (self.until, pc.less)):
@@ -50,11 +48,7 @@ EVERY_LETTER = LetterFilter()
 def letter_filter(
     codes: Collection[str] = (), partitions: Collection[int] = (), since: str | None = None, until: str | None = None
 ) -> LetterFilter:
-    """The choice that these options name; times as people write them.
-
-    Raises:
-        ConfigError: there is no such code, or no such time.
-    """
+    """The choice that these options name; times as people write them."""
     if unknown := sorted(set(codes) - set(CODES)):
         raise ConfigError([f"--code: '{each}': no such code: use one of {', '.join(CODES)}" for each in unknown])
     return LetterFilter(
@@ -63,8 +57,3 @@ def letter_filter(
         None if since is None else moment_of("--since", since),
         None if until is None else moment_of("--until", until),
     )
-
-
-def _of_codes(letters: pa.Table, codes: Collection[str]) -> npt.NDArray[np.bool_]:
-    errors = pc.cast(letters["error"], pa.string()).to_pylist()
-    return np.array([error is not None and code_of(error) in codes for error in errors], np.bool_)

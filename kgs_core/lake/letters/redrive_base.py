@@ -23,14 +23,10 @@ import pyarrow as pa
 
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.audit.audit_snapshot import (
-    PartitionKey,
-    offsets_in,
-    offsets_of,
-    stored_positions,
-)
+from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in, offsets_of, stored_positions
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import NO_OFFSETS, Offsets, StoredPositions
+from kgs_core.lake.rule.audit import within_any
 from kgs_core.lake.rule.positions import CLOSED, AppIds, offset_sum, parse_app_id
 from kgs_core.lake.rule.route_tokens import route_of
 from kgs_core.lake.rule.table_owner import REDRIVES, owners
@@ -89,11 +85,7 @@ class RedriveBase:
         return letters.filter(pa.array(state == 0)), int((state == 1).sum()), int((state == 2).sum())  # noqa: PLR2004
 
     def commit(self, table: LakeTable, rows: pa.Table, files: Sequence[FileWritten]) -> CommitOutcome:
-        """Add redriven rows. REFUSED means: look again.
-
-        Raises:
-            PortError: see `LakeTable.commit`.
-        """
+        """Add redriven rows. REFUSED means: look again."""
         noted = self.redriven[table.name]
         expected: dict[str, int | None] = {REDRIVES: noted.redrives}
         new = {REDRIVES: (noted.redrives or 0) + 1 + secrets.randbits(32)}
@@ -109,12 +101,7 @@ class RedriveBase:
 
 
 def pinned_rows(lake: Lake, spec: TableSpec) -> PinnedTable:
-    """The newest version of the rows' table.
-
-    Raises:
-        UnsafeError: there is none.
-        Exception: the store did not answer.
-    """
+    """The newest version of the rows' table."""
     table = lake.pin(spec.table)
     if table is None:
         raise UnsafeError(f"table {spec.table}: not there, but its dead letters are: bring it back")
@@ -125,11 +112,6 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     """The rows' table as it is now.
 
     Reads the identity columns of those files that may hold offsets of these letters.
-
-    Raises:
-        UnsafeError: there is no table, or it was handed over to another group.
-        PermanentError: a table that is not of kgs's making.
-        Exception: the store did not answer, or files went away while they were read.
     """
     table = pinned_rows(lake, spec)
     table.check_readable(IDENTITY)
@@ -159,12 +141,7 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
 
 
 def _refuse_handed_over(lake: Lake, group: str, tables: Sequence[str]) -> None:
-    """Of a table that has changed hands nobody notes any more what we redrive; side tables do so before the own one.
-
-    Raises:
-        UnsafeError: another group has one of them.
-        PortError: a log cannot be read.
-    """
+    """Of a table that has changed hands nobody notes any more what we redrive; side tables do so before the own one."""
     for table in tables:
         if others := sorted(set(owners(lake.all_versions(table))) - {group}):
             raise UnsafeError(
@@ -174,11 +151,7 @@ def _refuse_handed_over(lake: Lake, group: str, tables: Sequence[str]) -> None:
 
 
 def _refuse_half_moved(ids: AppIds, partition: int, own: PinnedTable, sides: Mapping[str, PinnedTable]) -> None:
-    """Refuse side tables that have changed hands already: what is noted there under these ids, no heir would know.
-
-    Raises:
-        UnsafeError: names one.
-    """
+    """Refuse side tables that have changed hands already: what is noted there under these ids, no heir would know."""
     app = ids.position(partition)
     closed = [name for name, side in sides.items() if side.version_of(app) == CLOSED]
     if closed and own.version_of(app) != CLOSED:
@@ -203,11 +176,7 @@ def _token(
 ) -> int | None:
     """Of the rule's route, which all tables must have taken up.
 
-    Args:
-        sides: those of the rule, and those that this life of the topic had; not what a later one has besides.
-
-    Raises:
-        UnsafeError: they have not.
+    `sides`: those of the rule, and those that this life of the topic had; not what a later one has besides.
     """
     app = ids.route(partition)
     token = own.version_of(app)
@@ -229,11 +198,4 @@ def _is_open(offsets: Offsets, stored: StoredPositions | None) -> _Mask:
     """Of which letters the table does not say that their records were read and are not in it."""
     if stored is None or stored.position is None:
         return np.ones(len(offsets), np.bool_)
-    return (offsets >= stored.position) | _within_any(offsets, stored.gaps)
-
-
-def _within_any(offsets: Offsets, gaps: Sequence[OffsetRange]) -> _Mask:
-    mask = np.zeros(len(offsets), np.bool_)
-    for gap in gaps:
-        mask |= (offsets >= gap.start) & (offsets < gap.end)
-    return mask
+    return (offsets >= stored.position) | within_any(offsets, stored.gaps)

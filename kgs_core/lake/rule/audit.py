@@ -39,8 +39,7 @@ def check_partition(
     Args:
         rows: offset of every row, in any order; `dead_letters` likewise of every dead letter.
         promise: what the table's transform promises. `one_to_one`: every record is one row or one dead letter.
-            `filter`:
-            at most one. `any`: several rows of one offset are right, and so is none.
+            `filter`: at most one. `any`: several rows of one offset are right, and so is none.
         sides: the rows of side tables: a record's row may be in any of them.
     """
     rows, dead_letters = np.sort(rows), np.sort(dead_letters)
@@ -106,7 +105,7 @@ def _place_rows(
         rows,
         (Fault.FOREIGN, "rows below the start", lambda o: o < span.start),
         (Fault.AHEAD, f"rows at or above the position {span.end}", lambda o: o >= span.end),
-        (Fault.FOREIGN, "rows inside an accepted gap", lambda o: _within_any(o, gaps)),
+        (Fault.FOREIGN, "rows inside an accepted gap", lambda o: within_any(o, gaps)),
         (Fault.FOREIGN, "rows where the log has no record", lambda o: _not_in_log(o, log)),
     )
 
@@ -184,7 +183,7 @@ def _deleted_unread(position: int, log: LogPart) -> Iterator[Finding]:
 def _lost(present: Offsets, span: OffsetRange, gaps: Sequence[OffsetRange], log: LogPart) -> Iterator[Finding]:
     end = span.end if log.end is None else min(span.end, log.end)  # above the log's end: see _truncated
     span = OffsetRange(span.start, max(span.start, end))
-    records = log.records[_within(log.records, span) & ~_within_any(log.records, gaps)]
+    records = log.records[_within(log.records, span) & ~within_any(log.records, gaps)]
     yield from _found(Fault.LOST, np.setdiff1d(records, present, assume_unique=True), "in the log")
     holes = [hole for part in _without(span, [*gaps, log.covered]) for hole in _holes(present, part)]
     if holes:
@@ -195,7 +194,8 @@ def _within(offsets: Offsets, span: OffsetRange) -> _Mask:
     return (offsets >= span.start) & (offsets < span.end)
 
 
-def _within_any(offsets: Offsets, ranges: Iterable[OffsetRange]) -> _Mask:
+def within_any(offsets: Offsets, ranges: Iterable[OffsetRange]) -> _Mask:
+    """Which of the offsets lie in one of the ranges."""
     mask = np.zeros(len(offsets), np.bool_)
     for span in ranges:
         mask |= _within(offsets, span)

@@ -44,9 +44,7 @@ def offsets_read(
 ) -> dict[TopicPartition, int]:
     """Partition -> offset up to which the group has read this topic into this table, by its offsets in Kafka.
 
-    Args:
-        committed: the group's offsets of the topic.
-        start: of its rule; `committed` takes over what others have committed.
+    `start`: of its rule; `committed` takes over what others have committed.
     """
     ours = {(topic_id, table)} if start == "committed" else {(topic_id, table), (None, "")}
     return {tp: at.offset for tp, at in sorted(committed.items()) if (at.topic_id, at.table) in ours}

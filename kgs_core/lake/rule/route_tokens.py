@@ -23,9 +23,7 @@ _SIZE = 2**32
 def fingerprint(table: str, column: str, tables: Mapping[str, str]) -> int:
     """A number that tells a route from another: all that decides which table a row goes into.
 
-    Args:
-        table: path of the topic's own table.
-        tables: value -> path of its side table; empty: no route.
+    `tables`: value -> path of its side table; empty: no route.
     """
     if not tables:
         return NO_ROUTE

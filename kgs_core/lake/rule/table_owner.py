@@ -20,8 +20,7 @@ _POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
 def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     """Group -> the topics that it fills the table from; a group that has handed all of them over is absent.
 
-    Args:
-        stored: every application id of the table's log with its version.
+    `stored`: every application id of the table's log with its version.
     """
     found: dict[str, set[str]] = {}
     for app, version in stored.items():
@@ -38,7 +37,6 @@ class OwnershipTransfer:
     Attributes:
         expected: application id -> version that must be stored; None: none.
         new: the versions afterwards. No batch of the old group can be committed against its positions any more.
-        positions: how many positions move.
     """
 
     expected: Mapping[str, int | None]
@@ -49,11 +47,7 @@ class OwnershipTransfer:
 def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[str] = ()) -> OwnershipTransfer | None:
     """How what `old` has becomes `new`'s; None where `old` has nothing (any more).
 
-    Args:
-        stored: every application id of the table's log with its version.
-        old: the group that has it.
-        new: the group that gets it.
-        known: positions that `old` could write under; those that are not stored count as 0, and are closed, too.
+    `known`: positions that `old` could write under; those that are not stored count as 0, and are closed, too.
     """
     absent = dict.fromkeys((app for app in known if app not in stored), 0)
     seen = {**stored, **absent}
@@ -101,8 +95,7 @@ def close_life(
 ) -> tuple[dict[str, int | None], dict[str, int]]:
     """What must be stored, and what is stored afterwards, so that a life of a topic ends where it stands.
 
-    Args:
-        ends: partition -> where it must stand; None: at nothing. Those that are closed already are left alone.
+    `ends`: partition -> where it must stand; None: at nothing. Those that are closed already are left alone.
     """
     expected: dict[str, int | None] = {}
     new: dict[str, int] = {}

@@ -9,8 +9,8 @@ from kgs_core.config import Settings, TableSpec, TopicRule, resolve_tables
 from kgs_core.config.tables import tables_of_gone_topics
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.lake.rule.positions import parse_app_id
 from kgs_core.lake.topics.kept_bills import BILL_FOLDER
+from kgs_core.lake.topics.shared_table import topics_by_id
 from kgs_core.model import TopicId
 from kgs_core.ports import Lake
 
@@ -25,8 +25,7 @@ AWAY_AFTER = 2
 class UnreadTable:
     """A table whose log could not be read for now: Kafka may no longer have its topic, and then it is not found.
 
-    Attributes:
-        rule: that it could be of.
+    `rule`: that it could be of.
     """
 
     table: str
@@ -51,8 +50,6 @@ def find_tables(
     Raises:
         ConfigError: a chosen topic that no rule fits, or that neither Kafka nor the lake has; two topics that are there
             in one table.
-        PermanentError: the lake cannot be listed.
-        TransientError: the store did not answer, for one table or, with `unread`, for `AWAY_AFTER` in a row.
     """
     if chosen is not None:
         wrong = [
@@ -77,12 +74,7 @@ def find_tables(
 
 
 def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[TableSpec, TopicId, int]:
-    """Table, present id and number of partitions of one topic that Kafka has.
-
-    Raises:
-        ConfigError: Kafka has no such topic, or no rule fits it.
-        PortError: Kafka did not answer.
-    """
+    """Table, present id and number of partitions of one topic that Kafka has."""
     described = admin.describe([topic]).get(topic)
     if described is None:
         raise ConfigError([f"topic {topic}: Kafka {settings.kafka.bootstrap_servers} has no such topic"])
@@ -93,12 +85,15 @@ def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[Table
     return spec, described.topic_id, described.partitions
 
 
-def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
-    """What somebody names and is not found may be one of these.
+def refuse_unknown_tables(named: Collection[str], known: Collection[str], unread: Collection[UnreadTable]) -> None:
+    """Refuse names of tables that no topic fills."""
+    if unknown := sorted({*named}.difference(known)):
+        refuse_unknown(unread)
+        raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
 
-    Raises:
-        TransientError: there are some.
-    """
+
+def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
+    """What somebody names and is not found may be one of these."""
     for each in unread or ():
         raise each.error
 
@@ -171,5 +166,4 @@ def _filled_from(lake: Lake, table: str, group: str) -> set[str]:
     except PermanentError as e:  # a table of somebody else may lie there, and a broken one stops no other
         _log.warning("left out, unless Kafka has its topic: %s", e)
         return set()
-    found = (parse_app_id(app) for app in apps)
-    return {app.topic for app in found if app is not None and app.group == group}
+    return {*topics_by_id(apps, group).values()}

@@ -76,11 +76,7 @@ class KeptBills:
         self._folder = self._storage.path(BILL_FOLDER, settings.group)
 
     def load(self, day: date) -> dict[str, Any] | None:
-        """The bill of a day; None: none is kept.
-
-        Raises:
-            PermanentError: the lake refuses, or the file is no bill.
-        """
+        """The bill of a day; None: none is kept."""
         for _ in range(_ATTEMPTS):
             files = self._files(day)
             for file in files:
@@ -98,9 +94,6 @@ class KeptBills:
 
         Returns:
             Whether it is kept.
-
-        Raises:
-            PermanentError: the lake refuses. Then the one that is kept, if any, stays: it is not known what it knows.
         """
         known_s, compared_s = round(bill["known_s"]), round(bill["compared_s"])
         new = _File(known_s, compared_s, f"{day.isoformat()}.{known_s}-{compared_s}.json")

@@ -7,12 +7,12 @@ from pathlib import Path
 from filelock import Timeout
 
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
+from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
+from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
 from kgs_core.system.locks import process_lock
@@ -31,12 +31,6 @@ def maintain_lake(
     Args:
         only: tables to maintain, by their path under the lake's root; empty: all.
         done: told of each table when it is finished.
-
-    Raises:
-        ConfigError: `only` names a table that is none of them.
-        PermanentError: the lake cannot be listed.
-        TransientError: Kafka or the store did not answer, or another maintenance runs.
-        PortError: a table could not be maintained, or read; the others were.
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
@@ -45,9 +39,7 @@ def maintain_lake(
     for spec in find_tables(settings, lake, topics, None, unread):
         of_rows = [spec.table, *spec.side_tables.values()]
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
-    if unknown := sorted(set(only) - set(layouts)):
-        refuse_unknown(unread)
-        raise ConfigError([f"table {name}: no topic fills it: see 'topics' in the configuration" for name in unknown])
+    refuse_unknown_tables(only, layouts, unread)
     storage = Storage(settings.lake.root, settings.lake.storage_options)
     if not _is_there(storage):
         return
@@ -96,10 +88,6 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
 
     An object store has no such lock, and nothing is taken there. Two maintenances at once lose no rows either way: one
     of two compactions of the same files is refused.
-
-    Raises:
-        TransientError: another process holds it.
-        PermanentError: the root cannot be written.
     """
     if storage.is_s3:
         yield

@@ -13,8 +13,7 @@ from kgs_core.config import TopicRule
 def routed(rule: TopicRule, sides: Mapping[str, str], rows: pa.Table) -> tuple[pa.Table, dict[str, pa.Table]]:
     """Rows of the rule's own table, and those of each side table that has any.
 
-    Args:
-        sides: value as text -> path of its side table.
+    `sides`: value as text -> path of its side table.
     """
     if rule.route is None or not rows.num_rows:
         return rows, {}

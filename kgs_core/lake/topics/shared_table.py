@@ -1,6 +1,6 @@
-"""A table that several topics fill: whose rows are whose, and whether one more topic fits."""
+"""A table that several topics fill: whose rows are whose, and whether one more topic fits; and never two groups."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import pyarrow as pa
 
@@ -21,6 +21,19 @@ def topics_by_id(apps: Collection[str], group: str) -> dict[TopicId, str]:
     return {app.topic_id: app.topic for app in found if app is not None and app.group == group}
 
 
+def refuse_other_groups(lake: Lake, table: str, group: str) -> dict[str, int]:
+    """All versions in the log of a table that no other group fills."""
+    stored = lake.all_versions(table)
+    others = {name: topics for name, topics in owners(stored).items() if name != group}
+    if others:
+        name, topics = next(iter(others.items()))
+        raise UnsafeError(
+            f"table {table}: group {', '.join(others)} fills it (from {', '.join(topics)}): give group {group} another "
+            f"lake.root or table, or, where {name} was renamed: kgs adopt --from-group {name}"
+        )
+    return stored
+
+
 def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema, *, is_made: bool) -> None:
     """Refuse a topic that is about to begin in a table of other topics, and whose columns are not that table's.
 
@@ -31,15 +44,12 @@ def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.S
     Args:
         schema: columns that the topic's rows would have.
         is_made: the table is there, perhaps made just now for another topic that has not begun either.
-
-    Raises:
-        UnsafeError: it names the columns, and the way out.
-        PortError: the log cannot be read.
     """
     stored = lake.all_versions(spec.table)
     known = owners(stored).get(ids.group, ())
     others = [topic for topic in known if topic != ids.topic]
-    if _is_begun(stored, ids) or not (others or (is_made and not known)):
+    is_begun = any(app.startswith(ids.position(0)[:-1]) for app in stored)
+    if is_begun or not (others or (is_made and not known)):
         return
     there = pa.schema(lake.open(spec.table).schema)
     evolve = spec.rule.evolve
@@ -52,7 +62,3 @@ def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.S
             f"topic {ids.topic}: table {spec.table} is filled from {named}, and the columns do not agree: "
             f"{'; '.join(unlike[:MOST_NAMED])}{more}: give the topic another table, or the same columns"
         )
-
-
-def _is_begun(stored: Mapping[str, int], ids: AppIds) -> bool:
-    return any(app.startswith(ids.position(0)[:-1]) for app in stored)

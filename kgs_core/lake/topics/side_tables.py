@@ -17,7 +17,7 @@ from kgs_core.errors import PortError, TransientError, UnsafeError
 from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
 from kgs_core.lake.rule.route_tokens import ROUTED, fingerprint, generation_of, route_of, token
-from kgs_core.lake.topics.table_owners import refuse_other_groups
+from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable, TableLayout
 from kgs_core.system.failpoints import failpoint
@@ -47,23 +47,13 @@ class SideTables:
         self.tables = {name: self._lake.table(name, schema, layout) for name in self._names}
 
     def create(self) -> None:
-        """Make the tables that are not there, and check them.
-
-        Raises:
-            UnsafeError: one that is in use is not there.
-            PortError: see `LakeTable.create`.
-        """
+        """Make the tables that are not there, and check them."""
         self._refuse_deleted()
         for table in self.tables.values():
             table.create()
 
     def fit(self, there: pa.Schema, layout: TableLayout, *, evolve: bool) -> None:
-        """Make the tables that are not there, and give them the columns of the topic's own table, if they may change.
-
-        Raises:
-            UnsafeError: one that is in use is not there.
-            PortError: see `Lake.columns`.
-        """
+        """Make missing tables, and give them the columns of the topic's own table, if they may change."""
         self._refuse_deleted()
         for name in self._names:
             self._lake.columns(name, there, there if evolve else None, layout)
@@ -74,10 +64,6 @@ class SideTables:
         Args:
             own: the topic's own table; it has positions of all these partitions.
             is_routed: its log says that there is, or was, a route.
-
-        Raises:
-            UnsafeError: a side table is ahead by another route, is another table's, or was handed over.
-            TransientError: a store did not answer, or others take the partitions up all the time.
         """
         if not self._names and not is_routed:
             self._tokens = None
@@ -276,11 +262,7 @@ def route_fingerprint(spec: TableSpec) -> int:
 
 
 def is_there(lake: Lake, side: str) -> bool:
-    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first.
-
-    Raises:
-        PortError: see `LakeTable.exists`.
-    """
+    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first."""
     return lake.table(side, pa.schema([])).exists()
 
 
@@ -304,10 +286,6 @@ def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:
 
 
 def side_tables_of(lake: Lake, spec: TableSpec, group: str) -> tuple[str, ...]:
-    """Side tables of a topic: those of its rule, and those of earlier routes that its table's log names.
-
-    Raises:
-        PortError: the log cannot be read.
-    """
+    """Side tables of a topic: those of its rule, and those of earlier routes that its table's log names."""
     noted = noted_sides(lake.all_versions(spec.table), group, spec.topic)
     return tuple(dict.fromkeys([*spec.side_tables.values(), *sorted(noted)]))

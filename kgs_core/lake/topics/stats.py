@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from kgs_core.config import Settings, TableSpec, resolve_tables
-from kgs_core.errors import KgsError, UnsafeError
+from kgs_core.errors import KgsError, UnsafeError, one_line
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.lake.rule.positions import CLOSED, AppIds
@@ -110,7 +111,11 @@ class LakeView:
         tables = [self._table(topic, problems) for topic in self._specs]
         tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
         ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
-        return LakeSnapshot(tuple(self._with_ends(table, ends) for table in tables), tuple(dict.fromkeys(problems)))
+        of_topic: dict[str, dict[int, int | None]] = {}
+        for tp in tps:
+            of_topic.setdefault(tp.topic, {})[tp.partition] = ends.get(tp)
+        found = tuple(replace(table, ends=of_topic.get(table.topic, {})) for table in tables)
+        return LakeSnapshot(found, tuple(dict.fromkeys(problems)))
 
     def _look_for_topics(self) -> None:
         self._specs = resolve_tables(self._settings, self._admin.list_topics())
@@ -123,39 +128,18 @@ class LakeView:
         letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
         # Where the rows' table is not there either, it is not known whether there are any: the lake may be away
         dead_letters = None if contents is None and spec.dead_letters_table not in self._pinned else letters
-        sides = tuple(self._side(topic, name, problems) for name in dict.fromkeys(spec.side_tables.values()))
-        if contents is None:
-            return TableView(topic, spec.table, dead_letters=dead_letters, sides=sides)
-        return TableView(
-            topic,
-            spec.table,
-            contents.rows,
-            contents.size_bytes,
-            contents.files,
-            dead_letters,
-            contents.version,
-            self._attempt(problems, lambda: self._positions(spec)) or {},
-            fields=contents.fields,
-            sides=sides,
-        )
-
-    def _side(self, topic: str, name: str, problems: list[str]) -> TableView:
-        found = self._attempt(problems, lambda: self._load(name))
-        if found is None:
-            return TableView(topic, name, dead_letters=0)
-        return TableView(topic, name, found.rows, found.size_bytes, found.files, 0, found.version, fields=found.fields)
+        named = dict.fromkeys(spec.side_tables.values())
+        sides = tuple(_view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in named)
+        view = _view_of(topic, spec.table, contents, dead_letters)
+        positions = self._attempt(problems, lambda: self._positions(spec)) if contents is not None else {}
+        return replace(view, positions=positions or {}, sides=sides)
 
     def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)
         return 0 if contents is None else contents.rows
 
     def _load(self, table: str) -> TableContents | None:
-        """The table's contents; None where there is no table yet.
-
-        Raises:
-            UnsafeError: there was one.
-            Exception: its log cannot be read.
-        """
+        """The table's contents; None where there is no table yet."""
         pinned = self._pinned.get(table)
         if pinned is None:
             pinned = self._lake.pin(table)
@@ -186,19 +170,21 @@ class LakeView:
         stored = {p: pinned.version_of(ids.position(p)) for p in range(partitions)}
         return {p: None if position == CLOSED else position for p, position in stored.items()}
 
-    def _with_ends(self, table: TableView, ends: Mapping[TopicPartition, int]) -> TableView:
-        _, partitions = self._described.get(table.topic, (None, 0))
-        own = {p: ends.get(TopicPartition(table.topic, p)) for p in range(partitions)}
-        return replace(table, ends=own)
-
     def _attempt(self, problems: list[str], load: Callable[[], T]) -> T | None:
         try:
             return load()
         except KgsError as e:
             problems.append(str(e))
         except Exception as e:  # noqa: BLE001 - deltalake raises OSError, DeltaError and plain exceptions alike
-            problems.append(f"lake {self._lake.root}: {(str(e).splitlines() or [type(e).__name__])[0][:200]}")
+            problems.append(f"lake {self._lake.root}: {one_line(e)[:200]}")
         return None
+
+
+def _view_of(topic: str, table: str, found: TableContents | None, dead_letters: int | None) -> TableView:
+    if found is None:
+        return TableView(topic, table, dead_letters=dead_letters)
+    known = found.rows, found.size_bytes, found.files, dead_letters, found.version
+    return TableView(topic, table, *known, fields=found.fields)
 
 
 def _sum(values: list[int | None]) -> int | None:

@@ -17,8 +17,8 @@ from kgs_core.lake.rule.positions import CLOSED, AppIds, epoch_at, epoch_stamp, 
 from kgs_core.lake.rule.route_tokens import ROUTED
 from kgs_core.lake.rule.table_owner import STARTS, is_over
 from kgs_core.lake.topics.judgements import Judgements
+from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.lake.topics.side_tables import TRIES, SideTables
-from kgs_core.lake.topics.table_owners import refuse_other_groups
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, LakeTable
 from kgs_core.system.failpoints import failpoint
@@ -50,11 +50,7 @@ class TopicTable:
         self._judgements = Judgements(ids)
 
     def open(self) -> None:
-        """Make the table if it is not there, and check it; where its rule lets it, give it the columns that it lacks.
-
-        Raises:
-            UnsafeError: it is there and does not let the guarantee hold.
-        """
+        """Make the table if it is missing, and check it; where its rule lets it, give it the columns that it lacks."""
         rule = self.spec.rule
         if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
             self._rows.create()
@@ -63,11 +59,7 @@ class TopicTable:
             self._fit(self.columns)
 
     def add_columns(self, more: pa.Schema) -> None:
-        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may.
-
-        Raises:
-            PortError: see `Lake.columns`.
-        """
+        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may."""
         # With those that are there: layout and route are of these
         self._fit(pa.schema([*(f for f in self.columns if f.name not in more.names), *more]))
 
@@ -120,26 +112,19 @@ class TopicTable:
 
         Two consumers that start at once cannot disagree: one of their commits is refused, and the other's counts.
 
-        Args:
-            offsets: partition -> first offset to read, of *all* partitions known at the topic's first start.
-
-        Raises:
-            UnsafeError: another group fills the table, or this life of the topic has ended.
+        `offsets`: partition -> first offset to read, of *all* partitions known at the topic's first start.
         """
         while True:
             stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])
             new = {p: offset for p, offset in offsets.items() if stored[self.ids.start(p)] is None}
             if not new:
                 return
-            apps = [self.ids.position(p) for p in new] + [self.ids.start(p) for p in new]
-            versions = {self.ids.position(p): o for p, o in new.items()} | {
-                self.ids.start(p): o for p, o in new.items()
-            }
+            versions = {app: o for p, o in new.items() for app in (self.ids.position(p), self.ids.start(p))}
             known = refuse_other_groups(self._lake, self.spec.table, self.ids.group)
             if is_over(known, self.ids):  # a partition that appeared in a cluster that the topic has moved from
                 raise self._handed_over(self.spec.table)
             numbers = self._numbers_of_letters(new)
-            expected = dict.fromkeys([*apps, *numbers]) | {STARTS: stored[STARTS]}
+            expected = dict.fromkeys([*versions, *numbers]) | {STARTS: stored[STARTS]}
             versions |= {STARTS: (stored[STARTS] or 0) + 1, **numbers}
             if self._rows.commit(expected, versions, ()) is CommitOutcome.REFUSED:
                 self._check_starts(new)
@@ -165,11 +150,7 @@ class TopicTable:
         return self._open_positions(self._rows, {partition})[partition]
 
     def _open_positions(self, table: LakeTable, partitions: Collection[int]) -> dict[int, int | None]:
-        """Stored positions.
-
-        Raises:
-            UnsafeError: they were handed over, to another group or to a later life of the topic.
-        """
+        """Stored positions."""
         stored = table.versions([self.ids.position(p) for p in partitions])
         if CLOSED in stored.values():
             raise self._handed_over(table.name)
@@ -222,7 +203,8 @@ class TopicTable:
         expected = {self.ids.position(p): r.start for p, r in batch.ranges.items()} | self._guard(batch.ranges)
         new = {self.ids.position(p): r.end for p, r in batch.ranges.items()} | self._judgements.closing(batch.ranges)
         failpoint("before-commit")
-        stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in self._epochs_of(batch).items()}
+        epochs = {p: epoch for p, epoch in batch.leader_epochs.items() if p in batch.ranges and epoch >= 0}
+        stamps = {self.ids.epoch(p): epoch_stamp(e, batch.ranges[p].end) for p, e in epochs.items()}
         stamps |= self._sides.notes()
         outcome = self._rows.commit(expected, new, batch.files, stamps)
         failpoint("after-commit")
@@ -235,10 +217,6 @@ class TopicTable:
         """What a commit to the own table must find beside positions."""
         return self._sides.guard(partitions) | self._judgements.of_own(partitions)
 
-    @staticmethod
-    def _epochs_of(batch: TopicBatch) -> dict[int, int]:
-        return {p: epoch for p, epoch in batch.leader_epochs.items() if p in batch.ranges and epoch >= 0}
-
     def _commit_dead_letters(self, batch: TopicBatch) -> CommitOutcome:
         """Compare-and-set on the marks that the dead letters were filtered by, so that none is written twice."""
         if not self._dead_letters_exist:
@@ -249,13 +227,9 @@ class TopicTable:
         announced = self._judgements.announce(self._rows, *others, batch, self._guard(batch.unsettled))
         if announced is CommitOutcome.REFUSED:
             return CommitOutcome.REFUSED
-        expected = {self.ids.position(p): batch.dead_letter_marks.get(p) for p in batch.ranges}
-        expected |= self._judgements.of_others(batch.ranges)
-        new = {
-            self.ids.position(p): r.end
-            for p, r in batch.ranges.items()
-            if r.end > (batch.dead_letter_marks.get(p) or 0)
-        }
+        marks = batch.dead_letter_marks
+        expected = {self.ids.position(p): marks.get(p) for p in batch.ranges} | self._judgements.of_others(batch.ranges)
+        new = {self.ids.position(p): r.end for p, r in batch.ranges.items() if r.end > (marks.get(p) or 0)}
         outcome = self._dead_letters.commit(expected, new, () if batch.dead_letters is None else [batch.dead_letters])
         failpoint("after-dead-letter-commit")
         return outcome
@@ -263,11 +237,8 @@ class TopicTable:
     def accept_gap(self, partition: int, start: int, end: int) -> CommitOutcome:
         """Move the position over offsets that are gone, and record the loss for good, in one compare-and-set commit."""
         position = self.ids.position(partition)
-        return self._rows.commit(
-            {position: start, self.ids.gap(partition, start): None},
-            {position: end, self.ids.gap(partition, start): end},
-            (),
-        )
+        gap = self.ids.gap(partition, start)
+        return self._rows.commit({position: start, gap: None}, {position: end, gap: end}, ())
 
 
 def value_columns(rule: TopicRule, there: Iterable[pa.Field]) -> pa.Schema:

@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.config import TopicRule
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import WriterNote
-from kgs_core.ingest.worker.sorted_records import ReadNote
+from kgs_core.ingest.worker.process_batch import ReadNote
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
@@ -77,8 +78,8 @@ def test_jvm_that_has_ended_is_no_fault_of_the_transform(read):
 def test_partition_that_gives_nothing_waits_alone(read_noted):
     """It was planned again at once, so each round of all topics took ten seconds for ever, and nobody was told."""
     here = TopicPartition("t", 0)
-    result = read_noted(ReadNote(silent={here: "nothing came for 10 s"}))
-    assert result.silent == {here: "nothing came for 10 s"}
+    result = read_noted(ReadNote(troubles={here: (StopCause.NO_ANSWER, "nothing came for 10 s")}))
+    assert result.troubles == {here: (StopCause.NO_ANSWER, "nothing came for 10 s")}
     assert (result.batches, result.failed, result.unavailable) == ([], {}, {})
 
 

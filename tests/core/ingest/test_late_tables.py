@@ -131,7 +131,7 @@ def test_tables_that_are_all_slow_alike_are_waited_for_together(tmp_path, monkey
 
 def test_nothing_is_read_while_every_table_is_late(rig, commit):
     rig.ingest.round()
-    rig.runner.result = ReadResult(lost={WELL: "gone"})
+    rig.runner.result = ReadResult(troubles={WELL: (StopCause.OUT_OF_RANGE, "gone")})
     for _ in range(2):  # the first commits what was read ahead
         rig.ingest.round()
     reads = len(rig.runner.seen)

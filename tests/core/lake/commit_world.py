@@ -171,7 +171,7 @@ class Writer:
     def _connect(self) -> None:
         """A handle for files of `schema`."""
         log = WorldLog(self.request, self.world, self.lake, self.schema)
-        self.table = DeltaTopicTable(log.storage, "t", self.schema, self.lake, log, commits=self.mode)
+        self.table = DeltaTopicTable(log, commits=self.mode)
         chance = random.Random(self.world.rng.random())
         self.table._combined = CombinedCommits(log, Turns(chance))
         self.table._combined._intents = WorldIntents(self.request, self.world)

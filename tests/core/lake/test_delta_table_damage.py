@@ -186,7 +186,7 @@ def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
     else:
         os.truncate(last, os.path.getsize(last) // 2)
     before = sorted(os.listdir(log))
-    fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    fresh = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
     with pytest.raises((TransientError, UnsafeError)):
         fresh.commit({"a": 3}, {"a": 4}, [file_of(storage, 9)])
     assert sorted(os.listdir(log)) == before
@@ -196,7 +196,7 @@ def test_log_entry_that_power_loss_emptied_takes_rows_and_position_away_together
     for n in range(3):
         table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
     os.truncate(f"{storage.path('t', '_delta_log')}/{3:020d}.json", 0)
-    fresh = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    fresh = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
     assert fresh.versions(["a"]) == {"a": 2}
     assert fresh.commit({"a": 2}, {"a": 3}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [0, 1, 2]

@@ -64,13 +64,6 @@ def test_files_in_folders_of_their_partition_values_are_read_back():
     assert decode_intent(encode_intent(intent)) == intent
 
 
-def test_intent_of_an_earlier_version_is_understood():
-    file = {"path": "f.parquet", "size": 7, "rows": 5, "stats": "{}"}
-    old = {"form": 1, "expected": {"a": None}, "new": {"a": 2}, "along": {}, "looked_at": 12, "file": file}
-    found = decode_intent(json.dumps(old).encode())
-    assert found == CommitIntent({"a": None}, {"a": 2}, [FileWritten("f.parquet", 7, 5, "{}")], looked_at=12)
-
-
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"null", b"\xff", encode_intent(INTENT)[:-5]])
 def test_what_is_broken_is_no_intent(data):
     assert decode_intent(data) is None

@@ -19,8 +19,8 @@ from kgs_core.ingest.worker import batch_files, dataframe_writer
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import note_of, write_rows
-from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
-from kgs_core.ingest.worker.sorted_records import Cuts, ReadNote, sort_records
+from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepare_topic
+from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.log_upkeep import wait_for_upkeep

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import schema_of
 from kgs_core.lake.files.storage import Storage
@@ -96,7 +97,7 @@ os._exit(0)
 def test_readers_that_skip_files_find_every_row(tmp_path):
     """In a process of its own, for deltalake's pyarrow reader may abort its own."""
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    table = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
     table.create()
     for n, row in enumerate(ROWS):
         table.commit({"a": n or None}, {"a": n + 1}, [written(tmp_path, [row | {"n": n}])])
@@ -134,7 +135,7 @@ def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
     """With 18 digits deltalake's compaction makes both bounds the whole number above, and all readers find nothing."""
     schema = schema_of({"n": "int", "d": f"decimal({digits},2)"})
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(storage, "t", schema, LAKE)
+    table = DeltaTopicTable(TableLog(storage, "t", schema, LAKE))
     table.create()
     for n, value in enumerate(values):
         batch = pa.RecordBatch.from_pylist([{"n": n, "d": Decimal(value)}], schema=schema)

@@ -18,6 +18,7 @@ from pyarrow.fs import LocalFileSystem
 
 from kgs_core.errors import TransientError
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import MAX_STRING_STATISTIC, write_table
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, TIMESTAMP
 from kgs_core.lake.files.storage import Storage
@@ -148,7 +149,7 @@ def test_bounds_of_long_texts_are_cut_outwards(tmp_path, tail):
 def test_reader_that_skips_files_finds_every_row(tmp_path):
     """deltalake's pyarrow reader takes a bound that is missing beside others for null, and skips the file."""
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(storage, "t", SCHEMA, LAKE)
+    table = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
     table.create()
     usual = {"long": 1, "string": "a", "double": 1.5, "boolean": True, "timestamp": 1_001, "date": 20_000}
     rows = [usual, usual | {"string": "b" * 50}, {"string": "c"}, *(usual | row for row in UNBOUNDED)]

@@ -6,6 +6,7 @@ from deltalake import DeltaTable
 
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
+from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.table_properties import check_table, wanted_properties
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, ORIGIN_FIELDS, VALUE_TYPES
 from kgs_core.lake.files.storage import Storage
@@ -87,5 +88,5 @@ def test_every_column_type_that_can_be_configured_comes_back_as_itself(tmp_path)
     schema = pa.schema([*VALUE_TYPES.items(), ("value", pa.binary()), *((f.name, f.type) for f in ORIGIN_FIELDS)])
     for name, wanted in (("t", schema), ("dead_letters", DEAD_LETTER_SCHEMA)):
         storage = Storage(str(tmp_path))
-        DeltaTopicTable(storage, name, wanted, LAKE).create()
+        DeltaTopicTable(TableLog(storage, name, wanted, LAKE)).create()
         check_table(DeltaTable(storage.uri(name)), name, wanted)

@@ -7,12 +7,7 @@ import pyarrow.compute as pc
 from kgs_core.ingest.formats.avro.avro_schema import AvroField
 
 PROMOTIONS = frozenset(
-    (
-        (pa.int32(), pa.float32()),
-        (pa.int64(), pa.float32()),
-        (pa.int64(), pa.float64()),
-        (pa.string(), pa.binary()),
-    )
+    ((pa.int32(), pa.float32()), (pa.int64(), pa.float32()), (pa.int64(), pa.float64()), (pa.string(), pa.binary()))
 )
 """Avro's own, from the writer's type to the column's, beside those that keep every value."""
 _DECIMAL_BYTES = 16

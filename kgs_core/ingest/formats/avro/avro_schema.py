@@ -90,11 +90,7 @@ class AvroReading:
 
 @lru_cache(maxsize=256)
 def avro_reading(schema: RegisteredSchema) -> AvroReading:
-    """How values of a schema are read.
-
-    Raises:
-        UnusableSchemaError: they cannot be.
-    """
+    """How values of a schema are read."""
     named: dict[str, Any] = {}
     try:
         parsed: Any = _parsed(schema, named, set())

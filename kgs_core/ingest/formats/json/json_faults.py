@@ -46,8 +46,7 @@ class JsonFaults:
     def fault(self, value: bytes, *, thorough: bool = False) -> str | None:
         """What is wrong for sure; None where there may be nothing.
 
-        Args:
-            thorough: look also for what hardly ever occurs, and what is wrong in fields that no column takes.
+        `thorough`: look also for what hardly ever occurs, and what is wrong in fields that no column takes.
         """
         text = value.strip(WHITE).decode("utf-8", "surrogateescape")  # pyarrow looks at its columns' bytes only
         try:

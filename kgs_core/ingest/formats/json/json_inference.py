@@ -106,9 +106,7 @@ class SchemaProposal:
 def propose_schema(values: Sequence[bytes | None], *, are_keys: bool = False) -> SchemaProposal:
     """Columns for these values. Values that are no JSON objects have no say in them, and are counted as bad.
 
-    Args:
-        values: values of records, or their keys.
-        are_keys: whether these are keys, whose columns have a prefix before their names.
+    `are_keys`: whether these are keys, whose columns have a prefix before their names.
     """
     root = _Seen()
     for value in values:

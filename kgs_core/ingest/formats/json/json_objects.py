@@ -1,6 +1,5 @@
 """JSON objects to typed columns."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -115,7 +114,7 @@ def _without_maps(values: pa.Array, candidates: Sequence[int], schema: pa.Schema
             out[i] = json_text.entries_of_maps(value, shape)
         except UnicodeDecodeError:
             bad[i] = "not UTF-8"
-        except (json_text.MisfitError, json.JSONDecodeError) as e:
+        except ValueError as e:
             bad[i] = faults.fault(value, thorough=True) or _one_line(e)
     return pa.array(out, pa.binary()), bad
 

@@ -50,10 +50,7 @@ class Scanned:
 def scan_json(values: pa.Array, schema: pa.Schema, *, takes_unknown: bool) -> Scanned | None:
     """The values of which it is sure what pyarrow's reader would make; None: of too few.
 
-    Args:
-        values: binary.
-        schema: columns that fields become, by their names.
-        takes_unknown: whether a field without a column is passed over; else its value is left.
+    `takes_unknown`: whether a field without a column is passed over; else its value is left.
     """
     count, (_, offsets, data) = len(values), values.buffers()
     if not count or not len(schema) or data is None or not data.size:
@@ -89,7 +86,9 @@ class _ScannedColumns:
         self.places: Longs = np.zeros((len(schema), at.WIDTH), np.int64)
         for n, (name, (kind, _)) in enumerate(zip(schema.names, kinds, strict=True)):
             place = self.places[n]
-            place[at.NAME], place[at.NAME_SIZE] = address_of(self._names[n]), _size_of(name)
+            # No name is so long that JSON can write with an escape only, and so the scan leaves it
+            is_odd = any(sign in '"\\' or sign < " " for sign in name)
+            place[at.NAME], place[at.NAME_SIZE] = address_of(self._names[n]), _NEVER if is_odd else len(name.encode())
             place[at.KIND], place[at.OUT] = kind, address_of(self._out[n])
             place[at.SIZES], place[at.THERE] = address_of(self._sizes[n]), address_of(self._there[n])
             place[at.LAST], place[at.NEXT] = -1, n + 1
@@ -119,11 +118,6 @@ class _ScannedColumns:
             case _:
                 parts = [pa.py_buffer(out)]
         return pa.Array.from_buffers(kind, self._count, [mask, *parts], nulls)
-
-
-def _size_of(name: str) -> int:
-    """Bytes of a name; more than any has, where JSON can write it with an escape only, and so the scan leaves it."""
-    return _NEVER if any(sign in '"\\' or sign < " " for sign in name) else len(name.encode())
 
 
 @lru_cache(maxsize=1)

@@ -36,17 +36,14 @@ _ALLOWED = {
 }
 _FORMATS = {"date": pa.date32(), "date-time": TIMESTAMP}
 _PLAIN = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+_SAYS_A_TYPE = {"$ref", "type", "properties", "items", "allOf", "oneOf", "anyOf", "enum", "const"}
 _PYTHON = {str: "string", bool: "boolean", int: "integer", float: "number"}
 Node = Mapping[str, Any]
 Fields = dict[str, pa.DataType]
 
 
 def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
-    """The columns that values of a schema become, all nullable.
-
-    Raises:
-        UnusableSchemaError: it is no JSON Schema of an object, or has a field that cannot become a column.
-    """
+    """The columns that values of a schema become, all nullable."""
     fields, unfit = fields_of_schema(schema)
     if unfit:
         raise unfit[0]
@@ -54,11 +51,7 @@ def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
 
 
 def fields_of_schema(schema: RegisteredSchema) -> tuple[pa.Schema, Sequence[UnusableSchemaError]]:
-    """The columns that fields of a schema become, all nullable, and why others cannot.
-
-    Raises:
-        UnusableSchemaError: it is no JSON Schema of an object.
-    """
+    """The columns that fields of a schema become, all nullable, and why others cannot."""
     try:
         documents = _Documents(schema)
         types = _Types(documents)
@@ -90,16 +83,13 @@ class _Documents:
         for inner, each in schema.references:
             if inner not in self._by_name:
                 self._take(inner, each)
-        for at, part in _identified(document):
-            self._by_name.setdefault(at, part)
+        for part in _objects(document):
+            if isinstance(part.get("$id"), str):
+                self._by_name.setdefault(part["$id"], part)
         return document
 
     def find(self, reference: str, document: Any) -> tuple[Any, Any]:
-        """What a `$ref` in a document means, and the document that this is in.
-
-        Raises:
-            UnusableSchemaError: there is no such thing.
-        """
+        """What a `$ref` in a document means, and the document that this is in."""
         name, _, pointer = reference.partition("#")
         if name:
             own = document.get("$id", "") if isinstance(document, dict) else ""
@@ -133,8 +123,7 @@ class _Documents:
 class _Types:
     """Types of nodes. Where a field cannot be a column, the words name it.
 
-    Attributes:
-        unfit: fields of the outermost object that cannot be columns, and why.
+    `unfit`: fields of the outermost object that cannot be columns, and why.
     """
 
     def __init__(self, documents: _Documents) -> None:
@@ -144,11 +133,7 @@ class _Types:
         self._seen = 0
 
     def type_of(self, node: Any, document: Any, where: str) -> pa.DataType | None:
-        """The type of a node's values; None where only null is one.
-
-        Raises:
-            UnusableSchemaError: there is none.
-        """
+        """The type of a node's values; None where only null is one."""
         self._seen += 1
         if self._seen > MAX_FIELDS:
             raise UnusableSchemaError(f"has more than {MAX_FIELDS} types, nested ones counted wherever they stand")
@@ -160,7 +145,7 @@ class _Types:
             return self._all_of(node, document, where)
         for choice in ("oneOf", "anyOf"):
             if choice in node and not node.keys() & {"type", "properties"}:  # else it demands more of the one type
-                return self._one_of(node[choice], document, where)
+                return self._one([self.type_of(each, document, where) for each in node[choice]], where)
         kinds = _kinds(node)
         found = [self._plain(kind, node, document, where) for kind in kinds if kind != "null"]
         return self._one(found, where) if kinds else self._untyped(node, document, where)
@@ -180,7 +165,7 @@ class _Types:
         own = {key: value for key, value in node.items() if key != "allOf"}
         parts = [part for part in node["allOf"] if isinstance(part, dict)]
         parts += [own] if own.keys() & {"$ref", "type", "properties", "oneOf", "anyOf"} else []
-        found = [self.type_of(part, document, where) for part in parts if _says_a_type(part)]
+        found = [self.type_of(part, document, where) for part in parts if part.keys() & _SAYS_A_TYPE]
         if not found or not all(each is not None and pa.types.is_struct(each) for each in found):
             return self._one(found, where)
         fields: Fields = {}
@@ -188,9 +173,6 @@ class _Types:
             if fields.setdefault(each.name, each.type) != each.type:
                 raise _unfit(f"{where}.{each.name}".strip("."), "has two types (allOf)")
         return pa.struct(list(fields.items()))
-
-    def _one_of(self, choices: Any, document: Any, where: str) -> pa.DataType | None:
-        return self._one([self.type_of(each, document, where) for each in choices], where)
 
     @staticmethod
     def _one(found: Sequence[pa.DataType | None], where: str) -> pa.DataType | None:
@@ -267,16 +249,6 @@ def _decimal(node: Node, kind: str) -> pa.DataType:
     if scale.isdecimal() and int(scale) <= _MAX_PRECISION and kind in ("number", "string"):
         return pa.binary() if kind == "string" else pa.decimal128(_MAX_PRECISION, int(scale))
     return _PLAIN[kind]
-
-
-def _says_a_type(node: Node) -> bool:
-    return bool(node.keys() & {"$ref", "type", "properties", "items", "allOf", "oneOf", "anyOf", "enum", "const"})
-
-
-def _identified(document: Any) -> Iterator[tuple[str, Any]]:
-    for each in _objects(document):
-        if isinstance(each.get("$id"), str):
-            yield each["$id"], each
 
 
 def _objects(document: Any) -> Iterator[dict[str, Any]]:

@@ -34,30 +34,17 @@ class Number(str):
     __slots__ = ()
 
 
-class MisfitError(Exception):
-    """A value in which no object stands where there is to be a map, or a key twice."""
-
-
 _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
 def read_object(text: str, decoder: json.JSONDecoder = _DECODER) -> Pairs:
-    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list.
-
-    Raises:
-        JSONDecodeError: it is not one.
-    """
+    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list."""
     try:
         return _decoded(text, decoder)
     except json.JSONDecodeError:
         if "NaN" not in text and "Inf" not in text:
             raise
-    return _decoded(_ODD_NUMBER.sub(_as_python_reads_it, text), decoder)
-
-
-def _as_python_reads_it(found: re.Match[str]) -> str:
-    token = found.group()
-    return token if token.startswith('"') else _PYTHON_NAMES[token]
+    return _decoded(_ODD_NUMBER.sub(lambda found: _PYTHON_NAMES.get(found[0], found[0]), text), decoder)
 
 
 def _decoded(text: str, decoder: json.JSONDecoder) -> Pairs:
@@ -103,9 +90,7 @@ def entries_of_maps(value: bytes, shape: Shape) -> bytes:
     """The same object with each map written as an array of its entries, which pyarrow can read.
 
     Raises:
-        MisfitError: where a map is wanted there is something else, or a key stands twice in one.
-        JSONDecodeError: it is not one JSON object.
-        UnicodeDecodeError: it is not UTF-8.
+        ValueError: it is not one JSON object, or has something else where a map is wanted, or a key twice in one.
     """
     return _rewritten(read_object(value.decode().strip(" \t\r\n")), shape).encode()
 
@@ -115,7 +100,7 @@ def _rewritten(found: Any, shape: Shape) -> str:
         return written(found, encode_basestring_ascii)
     if (entry := shape.get("entry")) is not None:
         if type(found) is not tuple or len({name for name, _ in found}) < len(found):
-            raise MisfitError
+            raise ValueError("no map")
         quote = encode_basestring_ascii
         pairs = (f"{{{_KEY}{quote(name)}, {_VALUE}{_rewritten(each, entry)}}}" for name, each in found)
         return f"[{', '.join(pairs)}]"

@@ -23,27 +23,14 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-class FaultyRows:
-    """Rows that have a value which no column takes, with the first reason in the order of the columns.
+class FieldColumns:
+    """Columns of fields. What is set aside as a fault is null in them, and its row is not to be used.
 
-    Attributes:
-        reasons: row -> reason.
+    `faults`: row that has a value which no column takes -> the first reason in the order of the columns.
     """
 
     def __init__(self) -> None:
-        self.reasons: dict[int, str] = {}
-
-    def add(self, rows: Rows, reason: str) -> None:
-        """Take note of these rows."""
-        for row in rows.tolist():
-            self.reasons.setdefault(row, reason)
-
-
-class FieldColumns:
-    """Columns of fields. What is set aside as a fault is null in them, and its row is not to be used."""
-
-    def __init__(self, faults: FaultyRows) -> None:
-        self._faults = faults
+        self.faults: dict[int, str] = {}
         self._by_kind: Mapping[ShapeKind, Callable[[pa.Array, Shape, Rows, str], pa.Array]] = {
             ShapeKind.PLAIN: self._plain,
             ShapeKind.STRING: self._string,
@@ -59,19 +46,16 @@ class FieldColumns:
         }
 
     def column(self, found: pa.Array, shape: Shape, rows: Rows, where: str) -> pa.Array:
-        """The column of a field.
-
-        Args:
-            found: what the decoder made of it.
-            shape: of the field.
-            rows: of each value the row that it is in.
-            where: the field, as one would write it.
-        """
+        """The column of a field. `rows`: of each value the row that it is in."""
         return self._by_kind[shape.kind](found, shape, rows, where)
 
+    def set_aside(self, rows: Rows, reason: str) -> None:
+        """Take note of rows that are not to be used."""
+        for row in rows.tolist():
+            self.faults.setdefault(row, reason)
+
     def _fault(self, wrong: Mask, rows: Rows, where: str, what: str) -> None:
-        if wrong.any():
-            self._faults.add(rows[wrong], f"field {where}: {what}")
+        self.set_aside(rows[wrong], f"field {where}: {what}")
 
     @staticmethod
     def _plain(found: pa.Array, shape: Shape, _rows: Rows, _where: str) -> pa.Array:

@@ -18,17 +18,13 @@ from google.protobuf.message_factory import GetMessageClass
 from ptars import HandlerPool
 
 from kgs_core.ingest.formats.parsed import MAX_REASON, Parsed, UnusableSchemaError
-from kgs_core.ingest.formats.protobuf.protobuf_columns import FaultyRows, FieldColumns
+from kgs_core.ingest.formats.protobuf.protobuf_columns import FieldColumns
 from kgs_core.ingest.formats.protobuf.protobuf_schema import Shape, ShapeBuilder
 from kgs_core.ingest.formats.widening import widened, widening_problem
 
 
 def natural_columns(descriptor: Descriptor) -> pa.Schema:
-    """The columns that a message type is by itself.
-
-    Raises:
-        UnusableSchemaError: a field cannot become a column.
-    """
+    """The columns that a message type is by itself."""
     _, shapes = ShapeBuilder().message(descriptor, descriptor.fields)
     return pa.schema([pa.field(name, shape.type) for name, shape in shapes])
 
@@ -49,15 +45,6 @@ class MessageDecoder:
     """Decoder of the messages of one type into given columns: by name, missing ones null, narrower ones made wider."""
 
     def __init__(self, descriptor: Descriptor, columns: pa.Schema) -> None:
-        """See the class.
-
-        Args:
-            descriptor: the message type.
-            columns: wanted.
-
-        Raises:
-            UnusableSchemaError: a field that a column is wanted of cannot become one.
-        """
         self._name = descriptor.full_name
         self._class: Any = GetMessageClass(descriptor)
         self._columns = columns
@@ -80,8 +67,7 @@ class MessageDecoder:
             found: Mapping[str, pa.Array] = {}
         else:
             found, clean, read = self._columns_of(clean, read, bad)
-        faults, columns = FaultyRows(), []
-        fields, rows = FieldColumns(faults), np.arange(len(read), dtype=np.int64)
+        fields, columns, rows = FieldColumns(), [], np.arange(len(read), dtype=np.int64)
         for field in self._columns:
             if field.name not in self._shapes:
                 columns.append(pa.nulls(len(read), field.type))
@@ -89,13 +75,13 @@ class MessageDecoder:
             shape = self._shapes[field.name]
             column = fields.column(found[shape.made_as], shape, rows, field.name)
             if field.name in self._unfit:
-                faults.add(rows[column.is_valid().to_numpy(zero_copy_only=False)], self._unfit[field.name])
+                fields.set_aside(rows[column.is_valid().to_numpy(zero_copy_only=False)], self._unfit[field.name])
                 column = pa.nulls(len(read), field.type)
             columns.append(widened(column, field.type))
         table = pa.Table.from_arrays(columns, schema=self._columns)
-        if faults.reasons:
-            bad |= {read[row]: reason[:MAX_REASON] for row, reason in faults.reasons.items()}
-            keep = [row for row in range(len(read)) if row not in faults.reasons]
+        if fields.faults:
+            bad |= {read[row]: reason[:MAX_REASON] for row, reason in fields.faults.items()}
+            keep = [row for row in range(len(read)) if row not in fields.faults]
             table, read = table.take(pa.array(keep, pa.int64())), [read[row] for row in keep]
         return Parsed(table, read, bad)
 
@@ -118,14 +104,14 @@ class MessageDecoder:
     ) -> tuple[Mapping[str, pa.Array], list[bytes], list[int]]:
         try:
             return self._decoded(clean), clean, read
-        except (ValueError, _Panic):
+        except ValueError:
             pass  # none is known that upb wrote; if there is one, it is bad, whatever stands beside it
         kept = []
         for n, value in enumerate(clean):
             try:
                 self._decoded([value])
                 kept.append(n)
-            except (ValueError, _Panic) as e:
+            except ValueError as e:
                 bad[read[n]] = f"cannot be made columns: {' '.join(str(e).split())}"[:MAX_REASON]
         clean, read = [clean[n] for n in kept], [read[n] for n in kept]
         return self._decoded(clean), clean, read
@@ -136,12 +122,8 @@ class MessageDecoder:
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as e:  # pyo3's PanicException is neither importable nor an Exception
-            raise _Panic(str(e)) from e
+            raise ValueError(str(e)) from e
         return dict(zip(batch.schema.names, batch.columns, strict=True))
-
-
-class _Panic(Exception):  # noqa: N818 - Rust's word
-    """The compiled decoder gave up."""
 
 
 def _handler(builder: ShapeBuilder, top: str) -> Any:

@@ -89,11 +89,7 @@ class Shape:
 
 
 def message_type(schema: RegisteredSchema, indexes: Sequence[int]) -> Descriptor:
-    """The message type that these indexes name: that at the first of them, in it that at the second, and so on.
-
-    Raises:
-        UnusableSchemaError: the schema, or one it refers to, cannot be read, or it has no such message type.
-    """
+    """The message type that these indexes name: that at the first of them, in it that at the second, and so on."""
     file = _file_of(schema)
     name = ""
     found: FileDescriptorProto | DescriptorProto = file
@@ -165,8 +161,7 @@ class ShapeBuilder:
     In that file every text is bytes, every enum a number, every map a list of entries and every well-known type a
     plain message: what these mean is decided here and in `protobuf_columns` alone.
 
-    Attributes:
-        file: the file. Fields have the names `f1`, `f2`, ... by their numbers.
+    `file`: the file. Fields have the names `f1`, `f2`, ... by their numbers.
     """
 
     def __init__(self) -> None:
@@ -178,9 +173,6 @@ class ShapeBuilder:
         """Name of a message type in the file with these of the fields of `of`, and their shapes.
 
         Fields without a shape (messages without fields) are left out.
-
-        Raises:
-            UnusableSchemaError: a message contains itself, or holds a group, or too many fields.
         """
         if of.full_name in self._inside:
             path = " > ".join([*self._inside, of.full_name])

@@ -112,7 +112,7 @@ def test_event_of_a_partition_that_is_not_ours_is_nobodys(kafka, opened, topic):
     ours, theirs = (TopicPartition(name, 0) for name in names)
     session = opened()
     session.gather({ours: 0}, 1 << 20, 3.0, 0.0)
-    session._native.assign([KafkaPosition(tp.topic, tp.partition, 0) for tp in (ours, theirs)])
+    session._client.assign([KafkaPosition(tp.topic, tp.partition, 0) for tp in (ours, theirs)])
     fetched = gathered(session, {ours: 0})
     assert set(fetched.topics) == {ours.topic}
     assert fetched.ranges == {ours: OffsetRange(0, 1)}
@@ -140,7 +140,7 @@ def test_every_message_is_freed_once(kafka, opened, topic, monkeypatch):
 
     loops |= {name: counting(name, first, end) for name, (_, first, end) in counted.items()}
     session._loops = loops
-    consume = session._native.consume
+    consume = session._client.consume
 
     def consumed(count, timeout_s, into):
         found = consume(count, timeout_s, into)
@@ -148,7 +148,7 @@ def test_every_message_is_freed_once(kafka, opened, topic, monkeypatch):
         came.extend(session._messages[place : place + found].tolist())
         return found
 
-    monkeypatch.setattr(session._native, "consume", consumed)
+    monkeypatch.setattr(session._client, "consume", consumed)
     at = {TopicPartition(name, 0): 0, TopicPartition(name, 1): 60}
     for _ in range(3):
         fetched = gathered(session, at, batch_bytes=95)

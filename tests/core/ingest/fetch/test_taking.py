@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kgs_core.accel.layout import CODE, NOBODY, PARTITION_END, SLOT
 from kgs_core.ingest.fetch import session as native_session
-from kgs_core.ingest.fetch.fetch_client import SilentError, UnreadableError
+from kgs_core.ingest.fetch.fetch_client import UnreadableError
 from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.model import OffsetRange, TopicPartition
@@ -70,7 +70,7 @@ class Script:
 def scripted():
     """A session on a script, its loop `take` the real one; of what it takes, the script keeps partition and offset."""
     session = NativeFetchSession({"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0})
-    client, real = session._native, dict(session._loops)
+    client, real = session._client, dict(session._loops)
 
     def on(logs, turns=()):
         script = Script(logs, turns)
@@ -89,7 +89,7 @@ def scripted():
             return 0
 
         session._loops = {"take": real["take"], "look": look, "fill": fill, "free": lambda *_: 0}
-        session._client = session._native = script
+        session._client = script
         session._count, session._waiting_bytes, session._next, session._tps = 0, 0, {}, []
         session._gathering_since, session._are_small_waiting, session._passed_bytes = None, False, 0
         session._record_bytes = 1.0
@@ -99,7 +99,7 @@ def scripted():
         patch.setattr(native_session, "TopicColumns", lambda _: None)
         patch.setattr(native_session, "message_error", lambda _, code: KafkaError(code, WORDS))
         yield on
-    session._loops, session._native, session._client, session._count = real, client, client, 0
+    session._loops, session._client, session._count = real, client, 0
     session.close()
 
 
@@ -121,16 +121,16 @@ def test_an_exact_range_names_the_partition_in_trouble_and_misses_nothing_of_the
     session, script = scripted({0: [(0, CRC), (7, 0)], 1: records(0, 1)}, (0, 1, 1))
     with pytest.raises(UnreadableError, match=f"t:0: offset 0: {WORDS}") as raised:
         list(session.read_exact({TPS[0]: OffsetRange(0, 8), TPS[1]: OffsetRange(0, 0)}, 1.0))
-    assert (raised.value.tp, raised.value.trouble) == (TPS[0], StopCause.CORRUPT)
+    assert raised.value.troubles == {TPS[0]: (StopCause.CORRUPT, f"offset 0: {WORDS}")}
     (fetched,) = session.read_exact({TPS[1]: OffsetRange(0, 2)}, 1.0)
     assert (fetched.records, script.taken) == (2, [(1, 0), (1, 1)])
 
 
 def test_an_exact_range_of_which_nothing_comes_names_the_partitions_that_are_silent(scripted):
     session, _ = scripted({0: records(0), 1: records(0, 1)})
-    with pytest.raises(SilentError, match="t:0: 1 to 7") as raised:
+    with pytest.raises(UnreadableError, match="t:0: 1 to 7") as raised:
         list(session.read_exact({TPS[0]: OffsetRange(0, 8), TPS[1]: OffsetRange(0, 2)}, 0.01))
-    assert raised.value.tps == (TPS[0],)
+    assert [(tp, cause) for tp, (cause, _) in raised.value.troubles.items()] == [(TPS[0], StopCause.NO_ANSWER)]
 
 
 def test_what_lies_past_an_exact_range_is_kept_for_the_next_one_and_not_fetched_again(scripted, monkeypatch):
@@ -177,7 +177,7 @@ def test_every_record_before_a_trouble_is_taken_once_and_none_behind_it(scripted
                 list(session.read_exact(ends, 0.1, chunk_bytes=size))
                 position |= {tp: r.end for tp, r in ends.items()}
             except UnreadableError as e:
-                stopped.add(e.tp)
+                stopped |= e.troubles.keys()
                 del script.taken[before:]
         else:
             fetched = session.gather(start, size, 0.0, 0.0)

@@ -144,7 +144,7 @@ def _topics_key(at: Round, now: float) -> object:
 
 
 def _topics(result: ReadResult) -> set[str]:
-    return {tp.topic for tp in (*result.lost, *result.corrupt)}
+    return {tp.topic for tp in result.troubles}
 
 
 def _left(until: float | None, now: float) -> float | None:

@@ -179,9 +179,9 @@ def _reads(world: World, question: ReadBatch, sick: TopicPartition) -> Iterator[
         return found
 
     yield world, result(SICK)  # nothing came in time
-    yield world, result(SICK, lost={sick: "offset out of range"})
-    yield world, result(lost={sick: "offset out of range"})  # behind what was read
-    yield world, result(SICK, corrupt={sick: "bad CRC"})
+    yield world, result(SICK, troubles={sick: (StopCause.OUT_OF_RANGE, "offset out of range")})
+    yield world, result(troubles={sick: (StopCause.OUT_OF_RANGE, "offset out of range")})  # behind what was read
+    yield world, result(SICK, troubles={sick: (StopCause.CORRUPT, "bad CRC")})
     yield world, result(SICK, failed={SICK: "the transform raised"})
     yield world, result(SICK, unavailable={SICK: "disk full"})
     for at in range(starts_of(question)[sick], min(world.ends[sick], starts_of(question)[sick] + world.most)):

@@ -53,7 +53,12 @@ def test_the_next_round_asks_what_was_foreseen_and_takes_all_of_the_answer():
         at = answered(at, number, Landed(committed=True), 0.0)
     at, question = reading(at.topics)
     assert question == ahead.question
-    result = ReadResult([batch("a", 3), batch("b", 3)], lost={B: "gone"}, failed={"a": "raised"}, problems={"x"})
+    result = ReadResult(
+        [batch("a", 3), batch("b", 3)],
+        troubles={B: (StopCause.OUT_OF_RANGE, "gone")},
+        failed={"a": "raised"},
+        problems={"x"},
+    )
     assert ahead.answer(result, at, question, {"a", "b"}) == result
 
 
@@ -61,7 +66,9 @@ def test_nothing_of_a_topic_whose_batch_did_not_land_is_taken():
     ahead = foreseen(committing())
     topics = {"a": progress("a", 1), "b": ahead.at.topics["b"]}
     at, question = reading(topics)
-    result = ReadResult([batch("a", 3), batch("b", 3)], corrupt={A: "bad CRC"}, stopped={B: (3, "bad")})
+    result = ReadResult(
+        [batch("a", 3), batch("b", 3)], troubles={A: (StopCause.CORRUPT, "bad CRC")}, stopped={B: (3, "bad")}
+    )
     assert ahead.answer(result, at, question, {"a", "b"}) == ReadResult([batch("b", 3)], stopped={B: (3, "bad")})
 
 

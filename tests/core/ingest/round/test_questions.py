@@ -1,8 +1,6 @@
 """What a round asks to read, and what its jobs came to, put together."""
 
-from dataclasses import fields, replace
-
-import pytest
+from dataclasses import fields
 
 from kgs_core.ingest.round.machine import begin
 from kgs_core.ingest.round.progress import TablePositions
@@ -22,12 +20,9 @@ def job(tp, seconds):
     topic = tp.topic
     return ReadResult(
         batches=[TopicBatch(topic, TopicId("id"), {}, ())],
-        lost={tp: f"lost {topic}"},
+        troubles={tp: (StopCause.CORRUPT, f"corrupt {topic}")},
         stopped={tp: (3, f"stopped {topic}")},
         waiting={tp: (4, f"waiting {topic}")},
-        corrupt={tp: f"corrupt {topic}"},
-        refused={tp: f"refused {topic}"},
-        silent={tp: f"silent {topic}"},
         failed={topic: f"failed {topic}"},
         unavailable={topic: f"unavailable {topic}"},
         wider={topic: f"wider {topic}"},
@@ -46,15 +41,6 @@ def test_nothing_that_either_job_came_to_is_left_out():
         if isinstance(whole, float):
             continue
         assert whole == (first + second if isinstance(whole, list) else first | second), field.name
-
-
-@pytest.mark.parametrize(
-    ("cause", "name"), [(StopCause.OUT_OF_RANGE, "lost"), (StopCause.CORRUPT, "corrupt"), (StopCause.DENIED, "refused")]
-)
-def test_a_partition_that_cannot_be_read_on_is_named_by_its_cause(cause, name):
-    result = ReadResult()
-    result.add_trouble(A, cause, "its words")
-    assert result == replace(ReadResult(), **{name: {A: "its words"}})
 
 
 def test_of_a_job_of_its_own_a_partition_whose_end_is_not_known_is_named_with_nothing_to_read():

@@ -58,10 +58,10 @@ def reading(**trouble):
 @pytest.mark.parametrize(
     ("trouble", "stopped"),
     [
-        ({"lost": {A0: "out of range"}}, {A0: StopCause.OUT_OF_RANGE}),
-        ({"corrupt": {A0: "bad CRC"}}, {A0: StopCause.CORRUPT}),
-        ({"refused": {A0: "not authorized"}}, {A0: StopCause.DENIED}),
-        ({"silent": {A0: "nothing came"}}, {A0: StopCause.NO_ANSWER}),
+        ({"troubles": {A0: (StopCause.OUT_OF_RANGE, "out of range")}}, {A0: StopCause.OUT_OF_RANGE}),
+        ({"troubles": {A0: (StopCause.CORRUPT, "bad CRC")}}, {A0: StopCause.CORRUPT}),
+        ({"troubles": {A0: (StopCause.DENIED, "not authorized")}}, {A0: StopCause.DENIED}),
+        ({"troubles": {A0: (StopCause.NO_ANSWER, "nothing came")}}, {A0: StopCause.NO_ANSWER}),
         ({"failed": {"a": "the transform raised"}}, {A0: StopCause.TOPIC_FAILED, A1: StopCause.TOPIC_FAILED}),
         ({"unavailable": {"a": "disk full"}}, {A0: StopCause.NO_ANSWER, A1: StopCause.NO_ANSWER}),
         ({"stopped": {A0: (0, "not JSON")}}, {A0: StopCause.BAD_RECORD}),
@@ -84,7 +84,7 @@ def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble, 
 
 
 def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails():
-    here = reading(lost={A0: "offset out of range"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")})
     here = answer(here, AskLogs, Trouble("a broker is being restarted"))
     here = answer(here, AskTopicIds, Trouble("a broker is being restarted"))
     stop = here.at.topics["a"].stops[0]
@@ -96,7 +96,7 @@ def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails():
     [((4, 9), "offsets 0 to 3 were deleted"), ((0, 9), "offset out of range")],
 )
 def test_reason_follows_from_what_the_log_has(log, words):
-    here = reading(lost={A0: "offset out of range"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")})
     here = answer(here, AskLogs, Logs({A0: log}))
     here = answer(here, AskTopicIds, TopicIds({"a": ID}))
     assert words in here.at.topics["a"].stops[0].reason
@@ -106,7 +106,9 @@ def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before():
     """After any earlier stop of any partition one answer of a broker that lags was told as "it was deleted"."""
     read = [TopicBatch("a", ID, {1: OffsetRange(0, 5)}, (), records=5)]
     expected = {A0: StopCause.CORRUPT, A1: StopCause.NO_ANSWER}
-    here = answer(reading(corrupt={A0: "bad CRC"}, batches=read), AskTopicIds, TopicIds({"a": None}))
+    here = answer(
+        reading(troubles={A0: (StopCause.CORRUPT, "bad CRC")}, batches=read), AskTopicIds, TopicIds({"a": None})
+    )
     assert stops(here) == expected
     here = here.next_round(1.0)
     here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
@@ -232,14 +234,14 @@ def test_dataframe_position_behind_an_open_transaction_is_not_lost(log, stopped)
 
 
 def test_stop_is_read_on_trial_and_over_when_nothing_is_said_against_it():
-    here = reading(lost={A0: "out of range"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
     assert here.at.topics["a"].active == {0: 0, 1: 0}
     assert here.at.topics["a"].reported_stops[0].reason == "out of range", "told until it is known to be over"
     quiet = answer(here, ReadBatch, ReadResult()).next_round(TRIAL_S)
     assert stops(quiet) == {}
-    again = answer(here, ReadBatch, ReadResult(lost={A0: "out of range"}))
+    again = answer(here, ReadBatch, ReadResult(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")}))
     assert again.at.topics["a"].stops[0].look_at == 5.0 + look_after_s(StopCause.OUT_OF_RANGE, 2)
 
 
@@ -258,7 +260,7 @@ def test_trial_lasts_until_what_was_read_has_been_worked_on():
 
 
 def test_committed_batch_ends_a_stop_at_once():
-    here = reading(lost={A0: "out of range"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
     here = answer(answer(here, ReadBatch, ReadResult(batches=[batch("a")])), AskTopicIds, TopicIds({"a": ID}))
@@ -267,7 +269,7 @@ def test_committed_batch_ends_a_stop_at_once():
 
 
 def test_look_without_an_answer_is_made_again_later():
-    here = reading(lost={A0: "out of range"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
     here = answer(answer(here, AskPositions, Trouble("no answer")), AskTopicIds, TopicIds({"a": ID}))
     stop = here.at.topics["a"].stops[0]
@@ -305,7 +307,7 @@ def test_known_trouble_is_not_hidden_by_no_answer():
 @pytest.mark.parametrize("trouble", ["failed", "unavailable"])
 def test_trouble_of_a_topic_leaves_alone_what_of_it_was_not_read(trouble):
     """What a person must do about the one (`kgs accept-loss`) was hidden behind the other, for up to five minutes."""
-    here = reading(lost={A0: "deleted"})
+    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "deleted")})
     here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(0.1)
     here = answer(here, ReadBatch, ReadResult(**{trouble: {"a": "the transform raised"}}))
     assert [(p, stop.reason) for p, stop in sorted(here.at.topics["a"].stops.items())] == [
