@@ -87,9 +87,7 @@ def lake_sensor(
     """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
 
     Args:
-        group: whose lake.
         look: sees it; None: as `kgs status` does.
-        clock: seconds since 1970.
         retentions: tells how long topics keep records; None: Kafka is asked now and then.
         audit: asked for once, when there is something to audit: else its checks would say nothing until the night.
     """

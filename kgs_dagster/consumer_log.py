@@ -25,7 +25,6 @@ class ReadingLog:
         Args:
             look: the consumer as a member of its group; None before it has joined.
             tell: takes a line; called by a thread of its own.
-            every_s: the shortest time between two lines.
         """
         self._look = look
         self._tell = tell

@@ -57,9 +57,6 @@ def build_defs(
         resource_overrides: in place of resources of the same name.
         groups: whom they look after; None: whom KGS_CONFIG names.
         experiments: include the experiments; once in all that is merged.
-
-    Raises:
-        ConfigError: a configuration that cannot be used.
     """
     found = configured_groups() if groups is None else groups
     overrides = resource_overrides or {}

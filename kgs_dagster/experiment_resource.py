@@ -82,11 +82,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return workload, replace(conditions, record_latency=self.latency)
 
     def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[ExperimentRun, Replayed]]":
-        """The experiment runs in their order, each as soon as it is there.
-
-        Raises:
-            PermanentError: Spark does not start, or fails.
-        """
+        """The experiment runs in their order, each as soon as it is there."""
         master = experiment_settings().spark_master
         if master is not None:
             yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)

@@ -58,8 +58,6 @@ def consumer_run_request(
     """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for.
 
     Args:
-        group: whose consumer.
-        consumer: which.
         attempt: its how many-th start.
         as_pod: the run will be a pod; else what a pod is made of would only stand in the way of who reads its tags.
     """
@@ -81,13 +79,6 @@ class DagsterFleet:
         group: GroupConfig,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            group: which of them.
-            clock: seconds since 1970.
-        """
         self._instance = instance
         self._group = group
         self._clock = clock
@@ -97,11 +88,7 @@ class DagsterFleet:
         self._looked_s = float("-inf")
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run that has not ended, and those that ended of late but the unwanted; oldest first.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """Every run that has not ended, and those that ended of late but the unwanted; oldest first."""
         now = self._clock()
         with database("runs cannot be read"):
             if self._unwanted is None:
@@ -140,11 +127,7 @@ class DagsterFleet:
         """Ask a run to drain and end; nothing where it has ended, or was asked before.
 
         Args:
-            handle: the run.
             why: for people: on the run, and among its events.
-
-        Raises:
-            TransientError: it could not be asked.
         """
         with database(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
@@ -156,11 +139,7 @@ class DagsterFleet:
             self._instance.run_coordinator.cancel_run(handle)
 
     def stop_unwanted(self, handle: str) -> None:
-        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again.
-
-        Raises:
-            TransientError: it could not be asked.
-        """
+        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again."""
         with database("runs cannot be marked"):
             self._instance.add_run_tags(handle, {UNWANTED: "true"})
         if self._unwanted is not None:
@@ -168,20 +147,13 @@ class DagsterFleet:
         self.stop(handle, "nobody wants it any more")
 
     def stop_overdue(self, handle: str) -> None:
-        """As `stop`, of a run that has not reported in time.
-
-        Raises:
-            TransientError: it could not be asked.
-        """
+        """As `stop`, of a run that has not reported in time."""
         self.stop(handle, f"no report within {self._group.settings.membership.start_timeout_s:g} s")
 
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
 
         None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
         with database("runs cannot be read"):
             is_over = self._is_over(process.run_id)
@@ -198,9 +170,6 @@ class DagsterFleet:
 
         Returns:
             Their handles.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
         now = self._clock()
         lost = []
@@ -223,9 +192,6 @@ class DagsterFleet:
 
         Returns:
             The runs.
-
-        Raises:
-            PortError: Dagster's database or the cluster does not answer, or refuses it.
         """
         if not in_cluster(self._instance):
             return ()

@@ -25,7 +25,6 @@ def pod_template(group: GroupConfig, consumer: ConsumerId | None = None) -> dict
     """The value of the tag `dagster-k8s/config` for a consumer's run.
 
     Args:
-        group: whose consumer.
         consumer: None: of any number.
     """
     parts = pod_parts(group.settings, consumer)
@@ -67,14 +66,10 @@ def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collect
     """Delete Jobs that have not ended and whose runs have: Dagster leaves them, and their pods may start, or read on.
 
     Args:
-        api: where they are.
         over: which of these runs are over.
 
     Returns:
         The runs.
-
-    Raises:
-        PortError: the cluster does not answer, or refuses it.
     """
     open_ = {_run_id(job): job for job in api.jobs(_RUN_LABEL) if pods_to_come([job])}
     late = sorted(over([run_id for run_id, job in open_.items() if "deletionTimestamp" not in job["metadata"]]))

@@ -72,31 +72,19 @@ class Rebalance:
         self.written_s: float | None = None
 
     def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
-        """Write this process on the run, when its first step begins: see `run_process.claim_run`.
-
-        Raises:
-            Failure: the run was given up meanwhile.
-        """
+        """Write this process on the run, when its first step begins: see `run_process.claim_run`."""
         if not self._is_claimed:
             claim_run(instance, run_id)
             self._is_claimed = True
 
     @property
     def options(self) -> Options:
-        """How the group's controller is set up.
-
-        Raises:
-            ConfigError: no such algorithm.
-        """
+        """How the group's controller is set up."""
         return replace(group_options(self._group, self.config.algorithm), applies_plan=self.config.applies_plan)
 
     @property
     def run(self) -> "RebalanceRun":
-        """The one controller of this run.
-
-        Raises:
-            ConfigError: no such algorithm.
-        """
+        """The one controller of this run."""
         if self._run is None:
             from kgs_core.runtime.rebalance_ports import Reference
             from kgs_core.runtime.rebalance_run import RebalanceRun
@@ -151,12 +139,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPo
 
 
 def control_resources(group: GroupConfig, connect: Connect = connect) -> dict[str, Any]:
-    """The resource of rebalance runs, by its name. Its configuration says what the run is asked for.
-
-    Args:
-        group: whose runs.
-        connect: gives a run its ports.
-    """
+    """The resource of rebalance runs, by its name. Its configuration says what the run is asked for."""
 
     @dg.resource(
         config_schema=RebalanceConfig.to_config_schema(),

@@ -75,8 +75,6 @@ def delete_looks(instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey], be
     """Delete what was recorded of assets without a run, but for the newest of each kind: it is how the asset is.
 
     Args:
-        instance: whose database.
-        assets: which.
         before: what is older goes.
 
     Returns:
@@ -177,8 +175,6 @@ def delete_ticks(
     """Delete old ticks of sensors and schedules; of those that have begun and not ended none.
 
     Args:
-        instance: whose.
-        names: of which sensors and schedules.
         before: what is older goes.
         repository: id of the one that they are of, since others may have some of the same names; None: of any.
         skipped: only those that asked for nothing; else only the others.

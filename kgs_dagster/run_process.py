@@ -39,11 +39,6 @@ def process_of(tags: Mapping[str, str]) -> HostProcess | None:
 def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> HostProcess:
     """Write this process on its run, before anything else: from here on it can be told whether the run lives.
 
-    Args:
-        instance: whose run.
-        run_id: the run that begins in this process.
-        tags: to write with it.
-
     Raises:
         Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
     """

@@ -23,12 +23,6 @@ class RunRecords:
     """
 
     def __init__(self, instance: dg.DagsterInstance, tags: Mapping[str, str]) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            tags: that they all have.
-        """
         self._instance = instance
         self._tags = dict(tags)
         self._open: frozenset[str] = frozenset()
@@ -39,7 +33,6 @@ class RunRecords:
         """All of them as of now, oldest first.
 
         Args:
-            now: seconds since 1970.
             memory_s: how long an ended run is remembered.
         """
         forgotten_s = now - memory_s

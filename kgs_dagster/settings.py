@@ -80,11 +80,7 @@ class ExperimentSettings:
 
 
 def groups() -> tuple[GroupConfig, ...]:
-    """Every group that is configured; none is no mistake.
-
-    Raises:
-        ConfigError: a file that cannot be used, or two files for one group.
-    """
+    """Every group that is configured; none is no mistake."""
     named = [Path(path) for path in os.environ.get(CONFIG, "").split(os.pathsep) if path]
     paths = named or [DEFAULT_CONFIG] * DEFAULT_CONFIG.is_file()
     return name_groups([(load_client_settings(path.absolute(), os.environ), path.resolve()) for path in paths])

@@ -15,7 +15,6 @@ class Turn:
     """Turn of who looks now. A look that takes too long has hung: the next one goes past it, and says so."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic, hangs_after_s: float = HANGS_AFTER_S) -> None:
-        """Nobody looks yet."""
         self._steady = steady
         self._hangs_after_s = hangs_after_s
         self._lock = threading.Lock()

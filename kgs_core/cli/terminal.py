@@ -21,7 +21,6 @@ def plain_table(*headings: str, left: Collection[str] = (), no_wrap: bool = Fals
     """Table without lines, still without rows: numbers at the right.
 
     Args:
-        headings: of its columns.
         left: headings of those with words, which stand at the left.
         no_wrap: neither heads nor cells are broken; what `print_table` prints breaks between words only.
     """

@@ -122,7 +122,6 @@ def dns_name(text: str, longest: int, more: str = "") -> str:
     """A text as part of a name in DNS, with a hash of the whole: two texts never make one name.
 
     Args:
-        text: any.
         longest: how long the name may be, at least 10.
         more: tells two of the same text apart.
     """

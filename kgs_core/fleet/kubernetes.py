@@ -137,9 +137,6 @@ class KubernetesFleet:
 
         Returns:
             The consumers that had to be killed.
-
-        Raises:
-            PortError: the cluster does not answer, or refuses it.
         """
         deadline = self._clock() + timeout_s
         while left := [run for run in self.runs() if not run.is_over]:
@@ -174,7 +171,6 @@ class KubernetesFleet:
 
         Raises:
             TransientError: no answer: nothing is known, and nothing was done.
-            PermanentError: it is refused; says which right is missing.
         """
         jobs = self._api.jobs(self._jobs.selector)
         pods = self._api.pods(self._jobs.selector)  # after the Jobs: see `read_runs`
@@ -281,7 +277,6 @@ def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFle
 
     Raises:
         ConfigError: no image is named, or consumers are to end with a process of this machine.
-        PortError: there is no cluster, it does not answer, or it refuses to show Jobs and pods.
     """
     if options.consumers_end_with is not None:
         raise ConfigError(["--end-with: consumers in a cluster cannot see a process of this machine: leave it out"])

@@ -70,8 +70,6 @@ class ConsumerJobs:
 
         Args:
             settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-            namespace: where they run.
-            cluster: which that is in, as `KubernetesApi.cluster` says it.
 
         Raises:
             ConfigError: no image is named.
@@ -157,7 +155,6 @@ def read_runs(jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, JobRu
 
     Args:
         jobs: as they were first. One that is not there makes no pod any more: the pods seen later are all there are.
-        pods: as they were then.
     """
     by_job: dict[str, list[Object]] = {}
     for pod in pods:

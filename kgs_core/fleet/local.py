@@ -67,9 +67,7 @@ class LocalFleet:
 
         Args:
             settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-            command: starts a consumer.
             log_dir: gets `consumer-N.log` of each, start after start; made if it is missing.
-            environ: the consumers' environment.
 
         Raises:
             PermanentError: `log_dir` cannot be made.
@@ -236,11 +234,7 @@ def consume_command(config_file: Path, *more: str) -> Command:
 
 
 def local_fleet(settings: Settings, options: FleetOptions) -> LocalFleet:
-    """The processes of this machine, with this process's environment.
-
-    Raises:
-        PermanentError: the folder for logs cannot be made.
-    """
+    """The processes of this machine, with this process's environment."""
     _log.info("consumers are processes of this machine logs=%s", options.log_dir)
     more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
     return LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)

@@ -52,11 +52,7 @@ class KafkaAdmin:
         self._made = RotatingClient(settings, AdminClient)
 
     def choose_anew(self) -> None:
-        """Ask by a new client from now on, which may choose another broker.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """Ask by a new client from now on, which may choose another broker."""
         self._made.renew()
 
     def create_topic(
@@ -265,11 +261,7 @@ class KafkaAdmin:
         patience: float = 1.0,
         once: bool = False,
     ) -> dict[_Key, Any]:
-        """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
-
-        Raises:
-            PortError: no answer at all.
-        """
+        """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own."""
         started = time.monotonic()
         found = self._gather(what, question, attempt_s, patience=patience, once=once)
         for answer in found.values():

@@ -25,11 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def token_source(config: Mapping[str, Any]) -> TokenSource | None:
-    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself.
-
-    Raises:
-        PermanentError: a file cannot be read.
-    """
+    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself."""
     if (function := config.get(TOKEN_FUNCTION)) is not None:
         return function_tokens(str(function))
     if any(secret_file(value) for key, value in config.items() if key.startswith(_OAUTH)):
@@ -40,11 +36,7 @@ def token_source(config: Mapping[str, Any]) -> TokenSource | None:
 
 
 def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them.
-
-    Raises:
-        PermanentError: a file cannot be read.
-    """
+    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them."""
     given = dict(config)
     given.pop(TOKEN_FUNCTION, None)
     if any(secret_file(value) for key, value in given.items() if key.startswith(_OAUTH)):
@@ -76,7 +68,6 @@ def consumer_of(settings: Settings) -> Consumer:
     """A reading client for a short time.
 
     Raises:
-        PortError: a file cannot be read, or there is no token.
         KafkaException: a setting is refused.
     """
     return Consumer(python_settings(reading_client(settings)))
@@ -90,10 +81,6 @@ class RotatingClient(Generic[T]):
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], T]) -> None:
         """Makes the first client; where there is only no token now, `get` does.
-
-        Args:
-            config: as `client_config` gives it.
-            make: class of the client, or what makes one of the settings.
 
         Raises:
             PermanentError: a setting is refused, a file cannot be read, or there will be no token.
@@ -124,11 +111,7 @@ class RotatingClient(Generic[T]):
             return self._client
 
     def another(self) -> T:
-        """A new client, beside the one there is.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """A new client, beside the one there is."""
         with self._lock:
             return self._new()[0]
 
@@ -139,11 +122,7 @@ class RotatingClient(Generic[T]):
                 self._client = client
 
     def renew(self) -> None:
-        """Hand out a new client from now on.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """Hand out a new client from now on."""
         with self._lock:
             self._renew()
 

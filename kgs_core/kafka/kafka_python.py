@@ -76,8 +76,6 @@ def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
 
     Raises:
         ConfigError: a setting under `kafka.client` that it cannot follow.
-        TransientError: no broker answered within `timeout_s`.
-        PermanentError: the broker refuses the client.
     """
     # What it logs of a broker that is away comes many times a second and stands in our errors
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -114,7 +112,6 @@ def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
     """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out.
 
     Raises:
-        PermanentError: a file of secrets cannot be read.
         ConfigError: a mechanism that it does not have here, or certificates and keys that cannot be loaded.
     """
     source = token_source(client)

@@ -43,7 +43,6 @@ def next_until(sent_until_s: float, now_s: float, elapsed_s: float) -> float:
 
     Args:
         sent_until_s: end of the last slice, <= `now_s`.
-        now_s: seconds since the start.
         elapsed_s: seconds since the last slice was made.
     """
     return min(now_s, sent_until_s + _CATCH_UP * min(max(elapsed_s, _TICK_S), _LONGEST_TICK_S))

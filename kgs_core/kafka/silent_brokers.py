@@ -73,15 +73,12 @@ def ask(
 
     Args:
         clients: the client to ask, replaced by the one that answers.
-        question: sends it.
-        timeout_s: of the whole.
         attempt_s: what each of the first attempts waits.
         once: for requests that change something.
 
     Raises:
         TimeoutError: librdkafka did not even report a time-out.
         KafkaException: the request is refused.
-        PortError: there is no client.
     """
     asking: _Asking[_Client, _Key] = _Asking(clients, question, timeout_s, attempt_s, once=once)
     try:

@@ -63,7 +63,6 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
     """As the configuration has them.
 
     Args:
-        settings: of the group.
         has_group: a capacity that is learnt is that of the group's newest Target, if Kafka says it; else it is
             measured here.
     """
@@ -89,7 +88,6 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
     Raises:
         ConfigError: it has not begun yet, or is empty.
-        PortError: Kafka does not answer, or refuses.
     """
     if asked.until_ms <= asked.since_ms:
         raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is no time at all"])
@@ -145,10 +143,7 @@ def bills_of_days(
     """Bills of days (UTC) as `Bill.to_dict` gives them: the one that is kept, else from the topics.
 
     Args:
-        settings: of the group.
         days: that have begun; one of which nothing is known has no bill.
-        now_ms: ms since 1970.
-        terms: what bills that are not kept are made with.
         keep: whether these are kept, where their day is over.
 
     Returns:

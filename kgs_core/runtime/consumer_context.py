@@ -193,14 +193,10 @@ def open_reader(
     """A reader, closed at the end of the block; the process ends where that does not come to an end.
 
     Args:
-        settings: what is read, and where to.
-        consumer: who reads.
-        start_up: waits for Kafka and the lake.
         start_spark: gives the session where somebody else makes it; it is ended here all the same.
         last_word: see `watchdog.start_watchdog`.
 
     Raises:
-        PortError: Kafka or the lake refuses us.
         AskedToEndError: see `StartUp.bear`.
     """
     admin = KafkaAdmin(admin_client(settings))

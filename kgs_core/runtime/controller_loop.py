@@ -114,11 +114,7 @@ class ControlLoop:
         return self.go_on(stop)
 
     def start(self, stop: StopFlag) -> None:
-        """Fence every older controller, and read the topics to their ends.
-
-        Raises:
-            UnsafeError, PermanentError: a person must act.
-        """
+        """Fence every older controller, and read the topics to their ends."""
         self._state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
         self._carry_out(commands, stop)
 
@@ -129,9 +125,6 @@ class ControlLoop:
 
         Returns:
             How the change ended; None when it is not over.
-
-        Raises:
-            FencedError, UnsafeError, PermanentError: see `run`.
         """
         while not self._is_over(stop) and not until(self._state):
             for event in self._events():
@@ -190,11 +183,7 @@ class ControlLoop:
                 due.extend(more)
 
     def _execute(self, command: Command) -> Event | None:
-        """The answer to a command.
-
-        Raises:
-            TransientError: it came to nothing that is known.
-        """
+        """The answer to a command."""
         match command:
             case Fence() | ReadToEnd() | Write():
                 return self._ask_kafka(command)

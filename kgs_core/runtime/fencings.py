@@ -24,7 +24,6 @@ class Fencings:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connects on first use."""
         self.count: int | None = None
         self._settings = settings
         self._client: OpenTransactions | None = None

@@ -141,15 +141,11 @@ class GroupConsumer:
         """A member of the group while the block runs, however that ends; then its last word is in the log.
 
         Args:
-            process: what its reports say of the process.
-            ports: its queue and its reports.
-            stop: somebody wants it to end.
             interrupt: called when something has come that must wait for the end of the round in hand.
             watch: asked on the steady clock why the process must end, beside what the membership knows itself.
 
         Raises:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
-            PortError: the same, or another error of one of the two threads.
         """
         identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
         membership = SharedMembership(Membership.join(identity, self._pace(), time.monotonic()))

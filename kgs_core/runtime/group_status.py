@@ -37,12 +37,7 @@ class GroupWatch:
         """Reads all that the group's topics hold.
 
         Args:
-            settings: of the group.
             observe: is given all messages in their order; at first, at once, those that are there.
-
-        Raises:
-            PermanentError: the topics do not exist yet, or may not be read.
-            TransientError: Kafka does not answer.
         """
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
@@ -64,9 +59,6 @@ class GroupWatch:
 
         Args:
             with_lake: also ask the lake how much it has not read yet.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
         """
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
@@ -115,11 +107,7 @@ class GroupWatch:
 
 
 def hears_controller(settings: Settings) -> bool:
-    """Whether measurements have been published of late, which a controller does all the time.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
-    """
+    """Whether measurements have been published of late, which a controller does all the time."""
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
@@ -128,9 +116,6 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     """The consumers by the group's newest Target, the Rscore of what has moved within the last hour, and the view.
 
     Nobody, where its controller has not written a Target yet.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
     """
     view = _load_view(settings)
     if view.target is None:
@@ -143,11 +128,7 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
 
 
 def has_topics(settings: Settings) -> bool:
-    """Whether the group's topics exist, as they do once a controller has begun.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
-    """
+    """Whether the group's topics exist, as they do once a controller has begun."""
     names = [kind.of(settings.group) for kind in GroupTopic]
     return len(KafkaAdmin(admin_client(settings)).describe(names)) == len(names)
 

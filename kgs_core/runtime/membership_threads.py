@@ -92,9 +92,6 @@ class AssignmentThread(threading.Thread):
         """Starts nothing yet.
 
         Args:
-            membership: gets what comes.
-            reader: of our queue.
-            stop: somebody wants the process to end.
             interrupt: called when something has come that must wait for the end of the round in hand.
         """
         super().__init__(name="assignments", daemon=True)

@@ -42,8 +42,6 @@ class MetricsReader:
         """Connects with the first look.
 
         Args:
-            settings: of the group.
-            per_partition: also the series of each partition.
             lag_seconds: also ask Kafka for the record at each position, which needs the right to read the topics.
             audit_every_h: hours between two audits; None: none.
         """

@@ -21,9 +21,6 @@ def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]
 
     Yields:
         The port.
-
-    Raises:
-        PermanentError: the address cannot be listened at.
     """
     stop = threading.Event()
     reader = MetricsReader(settings, per_partition=True, lag_seconds=True)

@@ -61,7 +61,6 @@ class RebalanceRun:
 
         Raises:
             MeasurementError: none was to be had that is young enough.
-            PortError: Kafka does not answer, or refuses.
         """
         now = self._clocks.steady()
         limit_s = self._options.membership.max_measurement_age_s
@@ -75,11 +74,7 @@ class RebalanceRun:
         return self._aged(now)
 
     def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
-        """What a run would do now. Fences nobody and writes nothing.
-
-        Raises:
-            MeasurementError, PortError: see `measure`.
-        """
+        """What a run would do now. Fences nobody and writes nothing."""
         if self._reference.packs:
             self.measure()  # may take a while
         watch = self.observe()
@@ -89,11 +84,7 @@ class RebalanceRun:
         return watch, preview(watch.state, now, compare)
 
     def observe(self) -> GroupObserver:
-        """The group as it is. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The group as it is. Fences nobody and writes nothing."""
         reader = self._ports.topics.reader()
         messages = reader.read_to_end() if reader is not None else []
         now = self._clocks.steady()
@@ -101,11 +92,7 @@ class RebalanceRun:
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def capacity(self) -> Capacity:
-        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing."""
         watch, measured = self.observe(), self._ports.feed.at(None)
         if measured is not None:
             watch = watch.observed(measured, self._clocks.steady())
@@ -115,9 +102,7 @@ class RebalanceRun:
         """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.
 
         Raises:
-            FencedError: a newer controller has taken over.
             UnsafeError: a Target or an assignment would break an invariant: nothing of it was written.
-            MeasurementError, PortError: see `measure`; or Kafka did not answer for long.
         """
         if self._reference.packs:
             self.measure()
@@ -136,11 +121,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
@@ -154,11 +135,7 @@ class RebalanceRun:
         return Priced(target, found.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:
-        """Go on until the change is over, superseded or out of time.
-
-        Raises:
-            FencedError, UnsafeError, PortError: see `assign`.
-        """
+        """Go on until the change is over, superseded or out of time."""
         began = self._clocks.steady()
         outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
         failpoint("handed-over")

@@ -40,9 +40,7 @@ class StartUp:
         """Does nothing yet.
 
         Args:
-            stop: somebody wants the process to end.
             tell: told what the start waits for, when that begins and again now and then.
-            is_hosted: the process is not ours.
         """
         self.has_waited = False
         self._stop_flag = stop

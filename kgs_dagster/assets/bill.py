@@ -36,7 +36,6 @@ def make_bill(settings: Settings, day: date) -> "Bill":
 
     Raises:
         TransientError: the day is not over by this machine's clock, or Kafka does not answer.
-        PermanentError: it refuses, or the lake does.
     """
     import time
 

@@ -59,7 +59,6 @@ def own_columns(sources: Sequence[Source], fields: Iterable[Mapping[str, Any]]) 
     """Metadata of a look at tables: their own columns, where these are not those of kgs.yaml.
 
     Args:
-        sources: the rules.
         fields: columns of all tables, as in `TableDescription`.
     """
     from kgs_core.catalog.column_types import sql_type

@@ -94,7 +94,6 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
     """The panels as a file, and inline as far as they are small enough.
 
     Args:
-        panels: a chart for each load.
         save: writes a picture, and says where.
     """
     from kgs_core.simulation.charts import svg

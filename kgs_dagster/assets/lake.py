@@ -156,10 +156,7 @@ def lake_events(
     """What to record of a look at the lake. What is not known is left out: it is not zero.
 
     Args:
-        group: whose lake.
-        snapshot: what was seen.
         before: what was recorded before, by the user string of the asset's key.
-        now: seconds since 1970.
 
     Returns:
         The events, and the new `before`.

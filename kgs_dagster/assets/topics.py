@@ -42,11 +42,7 @@ def topic_events(
     """What to record of the topics of a look at the lake. What is not known is left out: it is not zero.
 
     Args:
-        group: whose topics.
-        snapshot: what was seen.
-        retentions: how long topics keep records.
         before: what was recorded before, by the user string of the asset's key.
-        now: seconds since 1970.
 
     Returns:
         The events, and what is to be remembered in place of `before`.
@@ -69,12 +65,7 @@ def topic_events(
 
 
 def retentions_of(topics: Sequence[str], config_of: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
-    """How long each topic keeps records, for people; left out where Kafka does not say, or gives no right to ask.
-
-    Args:
-        topics: which.
-        config_of: asks Kafka for a topic's settings.
-    """
+    """How long each topic keeps records, for people; left out where Kafka does not say, or gives no right to ask."""
     found = {}
     for topic in topics:
         try:

@@ -70,17 +70,12 @@ class LastingAlerts:
     """Memory of a sensor: since when something has been wrong. Lost with its process; then counting begins anew."""
 
     def __init__(self, group: GroupConfig, steady: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is wrong yet."""
         self._group = group
         self._steady = steady
         self._since: dict[GroupAlert, float] = {}
 
     def changed(self, instance: dg.DagsterInstance, alerts: Alerts) -> Sequence[dg.AssetCheckEvaluation]:
-        """What to report: what passes, or has failed for long enough, and is not what the UI shows.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """What to report: what passes, or has failed for long enough, and is not what the UI shows."""
         now = self._steady()
         found = []
         for alert, problems in alerts.items():

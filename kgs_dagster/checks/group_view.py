@@ -16,12 +16,7 @@ def observed(
     """All that an observer knows, and who has been silent for too long.
 
     Args:
-        context: of the check.
-        group: whom it is about.
         measure: also by the newest measurement, or one of its own.
-
-    Raises:
-        Failure: Kafka or the fleet does not answer.
     """
     run = rebalance_of(context, group).run
     with failures_named():
@@ -31,10 +26,6 @@ def observed(
 
 
 def capacity_now(context: dg.AssetCheckExecutionContext, group: GroupConfig) -> Capacity:
-    """The learnt capacity beside the configured one.
-
-    Raises:
-        Failure: Kafka does not answer.
-    """
+    """The learnt capacity beside the configured one."""
     with failures_named():
         return rebalance_of(context, group).run.capacity()

@@ -17,7 +17,6 @@ def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None)
     Runs in one process: the batch loop must be the process that Dagster tells to end.
 
     Args:
-        group: whose consumers.
         resources: with `spark_key(group)` among them; None: those of the definitions. A sensor that asks for a job
             without its resources is copied by Dagster, which then warns of itself.
     """

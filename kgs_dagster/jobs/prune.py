@@ -50,12 +50,7 @@ class PruneConfig(dg.Config):
 
 
 def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -> dg.JobDefinition:
-    """Old runs and looks of this group, and of nobody else; the assets' history goes with them.
-
-    Args:
-        group: whose runs.
-        clock: seconds since 1970.
-    """
+    """Old runs and looks of this group, and of nobody else; the assets' history goes with them."""
 
     @dg.op(name=f"prune_runs{group.suffix}", out=dg.Out(dg.Nothing))
     def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:

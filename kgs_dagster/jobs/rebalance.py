@@ -73,13 +73,7 @@ def longest_run_s(group: GroupConfig) -> float:
 
 
 def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
-    """One rebalance run: Dagster makes it once, however often this decision is asked for.
-
-    Args:
-        group: whose.
-        config: what the run is referred to.
-        target_offset: of the Target that stood when it was asked for.
-    """
+    """One rebalance run: Dagster makes it once, however often this decision is asked for."""
     seen = config.measurement_offset if config.packs else f"report-{config.report_offset}"
     return dg.RunRequest(
         run_key=f"{group.name}/{_text(target_offset)}/{seen}",
@@ -101,13 +95,6 @@ class RebalanceRuns:
     def __init__(
         self, instance: dg.DagsterInstance, group: GroupConfig, clock: Callable[[], float] = time.time
     ) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            group: which of them.
-            clock: seconds since 1970.
-        """
         self._instance = instance
         self._tags = {GROUP: group.name, REBALANCE: group.name}
         self._longest_s = longest_run_s(group)
@@ -118,12 +105,6 @@ class RebalanceRuns:
         """Why no further run is to be asked for now; None: one may be.
 
         A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
-
-        Args:
-            target_offset: of the newest Target.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
         found = [record for record in self._newest(_OPEN, _REMEMBERED) if not self._is_given_up(record)]
         if found:
@@ -155,11 +136,7 @@ class RebalanceRuns:
         return True
 
     def next_attempt(self) -> int:
-        """1, and one more for each of the last runs that failed.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """1, and one more for each of the last runs that failed."""
         return 1 + len(self._failed())
 
     def _back_off(self) -> Hold | None:

@@ -86,7 +86,6 @@ class LongPoll:
     """One tick."""
 
     def __init__(self, group: GroupConfig, options: Options, ports: SensorPorts, timing: Timing) -> None:
-        """Does nothing yet."""
         self._group = group
         self._options = options
         self._ports = ports
@@ -98,11 +97,7 @@ class LongPoll:
         self._trouble = self._unmeasured = ""
 
     def run(self) -> Found:
-        """Until there are runs to ask for, or the time is over.
-
-        Raises:
-            KgsError: the group cannot be looked at.
-        """
+        """Until there are runs to ask for, or the time is over."""
         timing = self._timing
         end = timing.steady() + timing.length_s
         messages: Sequence[Received[Message]] = self._ports.reader.read_to_end() if self._ports.reader else []
@@ -127,11 +122,7 @@ class LongPoll:
         return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
-        """Hear everybody, then decide.
-
-        Raises:
-            TransientError: somebody does not answer: nothing is decided this time.
-        """
+        """Hear everybody, then decide."""
         watch = self._heard(watch)
         now = self._timing.steady()
         after, recommended = watch.recommend(now)

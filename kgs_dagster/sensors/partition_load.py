@@ -46,9 +46,7 @@ def partition_load_sensor(
     """The sensor of one group's control loop.
 
     Args:
-        group: whom it looks after.
         jobs: the rebalance job and the consumer job as the definitions have them; None: new ones.
-        connect: gives a tick its ports.
         timing: how a tick goes by; None: as the clock does.
     """
     steady = (timing or Timing()).steady

@@ -25,8 +25,6 @@ def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool
     """Whether the group is as people want it: also by those that are silent, who may still read.
 
     Args:
-        found: the group.
-        state: that people want.
         fenced_after_s: who has not been heard for so long has ended itself.
     """
     if state is RunState.STOPPED:
@@ -64,9 +62,6 @@ def wait_for(
     Says what it waits for, in place on a terminal, else a line each time that it is something else.
 
     Args:
-        look: at the group.
-        is_done: see above.
-        timeout_s: how long, seconds.
         lacking: what is still to happen, in one line; None: `lacks`.
 
     Raises:

@@ -26,9 +26,6 @@ def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 
     """Print to standard output.
 
     Args:
-        plan: what to show.
-        group: the consumers it was made for.
-        capacity: that was packed by, and where it comes from.
         left_out: partitions that somebody reads and the load does not have.
     """
     console = output_console(_WIDTH_IN_FILE)

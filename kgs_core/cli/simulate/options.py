@@ -91,9 +91,7 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     """What the command line asks for.
 
     Args:
-        given: all options.
         named: the names of those that were given, by attribute.
-        environ: for the configuration, where one is needed.
 
     Raises:
         ConfigError: what cannot be, everything in one go as far as the options alone tell.

@@ -33,9 +33,7 @@ def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnat
     """By the Target and by what people want; None: neither says anything, so nothing is changed.
 
     Args:
-        view: what the topics say.
         target: that is to be reached; not the newest one while another is being written.
-        suspects: incarnations that have been silent for too long.
     """
     match view.run_state:
         case RunState.STOPPED:

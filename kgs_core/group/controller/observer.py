@@ -112,7 +112,6 @@ class GroupObserver:
         """What is to be done now; launches and stops are taken for done.
 
         Args:
-            now: steady clock, seconds.
             target_stands: no other Target will be written soon, whatever is due: whoever the newest one wants is
                 started, for somebody may be waiting for him.
         """

@@ -26,7 +26,6 @@ def check_assignment(
     Args:
         target: what is checked; as a mapping it cannot name a partition twice.
         speeds: every known partition, at the speeds that the target was made with, bytes/s.
-        capacity: packing capacity C, bytes/s.
         max_consumers: the bound that the target was made with; None: there was none.
         pinned: partitions that had to stay, because their speed was unknown, or because others were unread.
 

@@ -29,6 +29,5 @@ def bad_topics(found: Mapping[str, BadShare], before: Collection[str]) -> dict[s
 
     Args:
         found: of the topics that are ours and of which something was read; no other topic is judged.
-        before: those that were bad.
     """
     return {topic: each.share for topic, each in found.items() if is_bad(each, was_bad=topic in before)}

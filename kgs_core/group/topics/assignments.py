@@ -20,12 +20,7 @@ class KafkaAssignmentReader:
     """
 
     def __init__(self, topics: GroupTopics, consumer: ConsumerId) -> None:
-        """Opens the queue.
-
-        Raises:
-            UnsafeError: a topic was made again since it was opened.
-            PortError: refused, or no answer.
-        """
+        """Opens the queue."""
         self._topics = topics
         self._tp = topics.partitions(GroupTopic.ASSIGNMENTS)[topics.queue(consumer)]
         self._refusals = Refusals()
@@ -48,8 +43,6 @@ class KafkaAssignmentReader:
 
         Raises:
             UnsafeError: a topic was made again since it was opened, or assignments were lost.
-            TransientError: Kafka does not answer.
-            PermanentError: refused.
         """
         deadline = time.monotonic() + timeout_s
         while True:

@@ -125,14 +125,7 @@ class KafkaControllerWriter:
         }
 
     def fence(self) -> None:
-        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never.
-
-        Raises:
-            FencedError: a newer controller has taken the right to write from this one before. Final.
-            UnsafeError: a topic was made again since it was opened.
-            TransientError: Kafka does not answer.
-            PermanentError: refused.
-        """
+        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never."""
         self._producer = None
         if self._fenced is not None:
             raise self._fenced
@@ -159,8 +152,6 @@ class KafkaControllerWriter:
         """See `ControllerWriter`.
 
         Raises:
-            FencedError: a newer controller has the right to write. Final.
-            UnsafeError: a topic was made again since it was opened.
             TransientError: not written, or nothing is known of the result.
             PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
         """

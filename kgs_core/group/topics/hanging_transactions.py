@@ -46,14 +46,10 @@ class HangingTransactions:
         """Ends what is known to hang in these partitions.
 
         Args:
-            tps: of the Assignments' topic.
             written: partition -> an offset of a record of whose transaction Kafka has told us that it is committed.
 
         Returns:
             Why it did not; empty: it has ended all that was open there.
-
-        Raises:
-            PortError, ConfigError: Kafka does not answer, or refuses.
         """
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
@@ -97,7 +93,6 @@ class HangingTransactions:
 
         Raises:
             TransientError: not all partitions could be read.
-            PortError: refused.
         """
         if not hanging:
             return {}
@@ -136,12 +131,7 @@ class HangingTransactions:
         return False
 
     def _read(self, starts: Mapping[TopicPartition, int], isolation: str) -> Iterator[tuple[TopicPartition, Record]]:
-        """Records from these offsets to the ends.
-
-        Raises:
-            TransientError: Kafka does not answer in time.
-            PortError: it refuses.
-        """
+        """Records from these offsets to the ends."""
         config = {**reading_client(self._topics.settings), "isolation.level": isolation}
         left, deadline = set(starts), time.monotonic() + _PATIENCE_S + self._topics.extra_time_s
         try:
@@ -187,9 +177,7 @@ def why_not_hanging(
     """Why an open transaction is not known to hang; empty: nobody but us will ever end it.
 
     Args:
-        found: in a partition.
         coordinator: what it said afterwards; None: it does not know the id.
-        transactional_id: of the controllers.
         is_own: committed by this controller itself. Of all others it must have fenced the writer.
     """
     if coordinator is None:

@@ -63,7 +63,6 @@ def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
 
     Raises:
         ConfigError: a topic is there and not as it must be; names every such fault.
-        PortError: refused, or no answer.
     """
     names = {each: each.of(settings.group) for each in GroupTopic}
     known = admin.describe(names.values())
@@ -104,14 +103,11 @@ class GroupTopics:
         """Opens topics that exist.
 
         Args:
-            settings: of the group.
-            admin: may be shared.
             which: those that this role has rights on.
 
         Raises:
             PermanentError: one does not exist.
             ConfigError: one has too few or too many partitions.
-            TransientError: no answer.
         """
         self.settings = settings
         self.admin = admin
@@ -155,7 +151,6 @@ class GroupTopics:
 
         Raises:
             UnsafeError: one was deleted, and maybe made again; or it has more partitions now, which moves queues.
-            PortError: refused, or no answer.
         """
         ids = self._ids.items()
         known = self._described(lambda known: all(n in known and known[n].topic_id == opened for n, opened in ids))
@@ -184,11 +179,7 @@ class GroupTopics:
         return known
 
     def check_now_and_then(self) -> None:
-        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks.
-
-        Raises:
-            UnsafeError, PortError: see `check`.
-        """
+        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks."""
         if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
             self.check()
 

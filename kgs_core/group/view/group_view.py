@@ -77,9 +77,6 @@ class GroupView:
         Of reports that are read together, the newest counts as come now, and the others as come before it by as much
         as the broker's clock says. So all that is read at start must be given at once: then a report an hour old is no
         sign of life. That clock may go back, when another broker leads: what stands behind a record came after it.
-
-        Args:
-            now: monotonic, seconds.
         """
         reports = sorted((r.offset, r.timestamp_ms) for r in received if isinstance(r.message, Report | Heartbeat))
         reached_ms = dict(

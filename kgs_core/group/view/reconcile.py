@@ -71,9 +71,7 @@ def reconcile(
     again or not: a new one must come.
 
     Args:
-        desired: partition -> consumer.
         wanted: consumers that shall run, spares among them; another one is told to end once it owns nothing.
-        suspected: incarnations that have been silent for too long.
         strict: only a confirmed death frees a partition, suspicion does not.
         trials: what consumers shall open and report whether they can, though it stays where it is.
     """
