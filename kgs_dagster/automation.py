@@ -128,7 +128,6 @@ def lake_sensor(
 
 
 def _is_first(instance: dg.DagsterInstance, audit: Job, events: Sequence[object]) -> bool:
-    """Whether a table is there and was never audited."""
     if not any(isinstance(event, dg.AssetMaterialization) for event in events):
         return False
     return not instance.get_run_records(dg.RunsFilter(job_name=audit.name), limit=1)

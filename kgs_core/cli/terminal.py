@@ -2,9 +2,33 @@
 
 import os
 from collections.abc import Collection
+from typing import Self
 
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
+
+
+class Screen:
+    """Screen of a command that looks again and again: in place on a terminal, else each time below the last.
+
+    Attributes:
+        live: what is shown in place; None where nothing is.
+    """
+
+    def __init__(self, width_in_file: int, *, in_place: bool) -> None:
+        console = self.console = output_console(width_in_file)
+        is_live = console.is_terminal and in_place
+        self.live = Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") if is_live else None
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
 
 
 def output_console(width_in_file: int) -> Console:

@@ -49,8 +49,6 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What was seen last."""
-
     runs: dict[str, JobRun] = field(default_factory=dict)
     living: frozenset[str] = frozenset()
 

@@ -248,7 +248,6 @@ class KafkaAdmin:
             time.sleep(_POLL_S)
 
     def _errors(self, what: str, change: _Question[_Key]) -> dict[_Key, KafkaError]:
-        """What a request that changes something failed with, where it did."""
         found = self._ask(what, change, once=True)
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 

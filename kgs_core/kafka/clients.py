@@ -138,7 +138,6 @@ class RotatingClient(Generic[T]):
         return self._client
 
     def _new(self) -> tuple[T, SecretFiles]:
-        """A client, and the files whose secrets it was made with."""
         files = SecretFiles(self._config)
         settings = python_settings(self._config)
         try:

@@ -169,13 +169,11 @@ class FlightProducer:
                 return True
 
     def _serve(self, wait_s: float) -> None:
-        """Takes the answers that have come and writes the tally if it is time."""
         self._producer.poll(wait_s)
         if time.monotonic() >= self._tally_due_s:
             self._save_tally(finished=False)
 
     def _flush(self, flush_s: float) -> int:
-        """Waits for the outstanding answers, the tally going on; returns how many are still missing."""
         until = time.monotonic() + flush_s
         while (left := self._producer.flush(_TALLY_EVERY_S)) and time.monotonic() < until:
             self._save_tally(finished=False)

@@ -126,8 +126,6 @@ def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":
 
 
 class _Asking(Generic[_Client, _Key]):
-    """One question, and the attempts to have an answer."""
-
     def __init__(
         self,
         clients: RotatingClient[_Client],
@@ -163,7 +161,6 @@ class _Asking(Generic[_Client, _Key]):
                 time.sleep(min(due_s, left_s))
 
     def _next_due_s(self) -> float:
-        """Seconds until the question is to be repeated."""
         if self._once:
             return math.inf
         turns = self._turns if self._turns <= QUICK_REPEATS else 3 * self._turns - 2 * QUICK_REPEATS

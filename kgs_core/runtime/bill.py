@@ -169,7 +169,6 @@ def bills_of_days(
 
 
 def _kept_days(kept: KeptBills, days: Sequence[date]) -> tuple[dict[date, dict[str, Any]], list[str]]:
-    """The bills that are kept, and what is wrong with files."""
     found: dict[date, dict[str, Any]] = {}
     problems = []
     for day in days:
@@ -195,7 +194,6 @@ def _capacity_notes(terms: BillTerms) -> list[str]:
 
 
 def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
-    """With what the load would have cost otherwise."""
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
     conditions = terms.conditions
     own = own_cost(load, conditions, terms.algorithm, terms.consumer_weight, _random)
@@ -216,7 +214,6 @@ def _whole(measured: Sequence[RecordedMeasurement], interval_s: float, period: P
 
 
 def _recorded(settings: Settings, period: Period, interval_s: float) -> tuple[Sequence[RecordedMeasurement], str]:
-    """The load, or why there is none."""
     try:
         return load_recorded(settings, period.since_ms, period.until_ms, interval_s), ""
     except ConfigError as e:

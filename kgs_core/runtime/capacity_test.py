@@ -282,7 +282,6 @@ def _group_removed(trial: Settings, admin: KafkaAdmin) -> Iterator[None]:
 
 @contextmanager
 def _cleaned_up(settings: Settings, name: str) -> Iterator[None]:
-    """Removes the test's tables at the end, whatever happens."""
     storage = Storage(settings.lake.root, settings.lake.storage_options)
     try:
         yield

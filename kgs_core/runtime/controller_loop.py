@@ -183,7 +183,6 @@ class ControlLoop:
                 due.extend(more)
 
     def _execute(self, command: Command) -> Event | None:
-        """The answer to a command."""
         match command:
             case Fence() | ReadToEnd() | Write():
                 return self._ask_kafka(command)

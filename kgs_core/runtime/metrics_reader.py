@@ -207,7 +207,6 @@ class _Audits:
             self._stop.wait(self._every_s if found else self._every_s / AGAIN_AFTER)
 
     def _audited(self) -> tuple[Sample, ...]:
-        """Findings; empty: none was made."""
         try:
             found = audit_lake(self._settings, with_log=True)
         except Exception as e:  # noqa: BLE001 - the time of the last audit tells that this one is missing

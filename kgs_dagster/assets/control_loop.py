@@ -177,7 +177,6 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: Han
 
 
 def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
-    """A dry run shows the plan, and those of all other algorithms."""
     watch, found = rebalance.run.look(tuple(ALGORITHMS))
     yield dg.MaterializeResult(metadata=figures.of_plan(found, rebalance.config, watch.state.view.target))
     yield from (_passed(key, name, "dry run") for name in (COVERED, FITS, SAFE))
@@ -270,8 +269,6 @@ def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
 
 
 class _RunLog(logging.Handler):
-    """Hands records to Dagster."""
-
     def __init__(self, log: dg.DagsterLogManager) -> None:
         super().__init__()
         self._log = log

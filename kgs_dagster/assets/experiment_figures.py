@@ -54,7 +54,6 @@ def of_run(summary: "Summary", path: Path) -> Metadata:
 
 
 def _rounded(value: float) -> float:
-    """For people; the file has all digits."""
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 

@@ -147,8 +147,6 @@ def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
 
 
 def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.AssetsDefinition:
-    """A plot for each load, and a table of all of them."""
-
     @dg.asset(key=key, deps=[SUMMARY], description=about, group_name=GROUP_NAME, kinds={"svg"})
     def report(
         context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource

@@ -29,8 +29,6 @@ Retentions = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """The topics of one asset; None: not known."""
-
     partitions: int | None
     end: int | None
     retention: str
@@ -112,7 +110,6 @@ def _is_due(found: _Topics, last: Seen, now: float) -> bool:
 
 
 def _rate(found: _Topics, last: Seen | None, now: float) -> float | None:
-    """Records per second since the topic was recorded last."""
     if last is None or last.position is None or found.end is None or now <= last.at or found.end < last.position:
         return None
     return (found.end - last.position) / (now - last.at)

@@ -97,11 +97,6 @@ def _register_job() -> dg.JobDefinition:
 
 
 def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "ExperimentFolder") -> list[str]:
-    """The keys to register; the file of a recorded load is kept.
-
-    Raises:
-        ConfigError: a name or a file that cannot be; a wrong row is named by line and column.
-    """
     from kgs_core.experiments.store import stream_of
 
     if config.file:

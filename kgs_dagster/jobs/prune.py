@@ -91,7 +91,6 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
 
 
 def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:
-    """Ids of the runs that are to go."""
     failed = [dg.DagsterRunStatus.FAILURE]
     others = [status for status in ENDED if status not in failed]
     kept = {_newest_good(instance, group, f"{job}{group.suffix}") for job in ASSET_JOBS}

@@ -122,7 +122,6 @@ class LongPoll:
         return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
-        """Hear everybody, then decide."""
         watch = self._heard(watch)
         now = self._timing.steady()
         after, recommended = watch.recommend(now)

@@ -1,7 +1,6 @@
 """`kgs bill`: what a group has used, beside what Kafka's own assignment, KEDA and MWF would have. Reads only."""
 
 import json
-import os
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
 from kgs_core.extras import require
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -153,7 +152,7 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
     if options["capacity"] is not None and "config_file" not in named:
         given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
     else:
-        given = terms_of(load_client_settings(options["config_file"], os.environ), has_group=False)
+        given = terms_of(settings_of(options["config_file"]), has_group=False)
     terms = _terms(given, options)
     found = bill_of_load(path.stem, parse_measurements(read_text(path), str(path)), terms)
     return found.to_dict(), bill_charts(found)
@@ -164,7 +163,7 @@ def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], l
     from kgs_core.runtime.bill import bill_of_group, terms_of
     from kgs_core.simulation.bill_charts import bill_charts
 
-    settings = load_client_settings(options["config_file"], os.environ)
+    settings = settings_of(options["config_file"])
     begin, end = _range(options, now)
     found = bill_of_group(
         settings,
@@ -192,7 +191,7 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
     from kgs_core.runtime.bill import bills_of_days, terms_of
     from kgs_core.simulation.bill_charts import month_chart
 
-    settings = load_client_settings(options["config_file"], os.environ)
+    settings = settings_of(options["config_file"])
     first = _month(options["month"])
     if first > now.date():
         raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])
@@ -220,7 +219,6 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
 
 
 def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
-    """The terms with what the command line says."""
     capacity, consumer = options["capacity"], options["consumer_capacity"]
     if capacity is not None:
         given = replace(

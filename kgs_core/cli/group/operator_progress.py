@@ -52,17 +52,11 @@ def applied(found: GroupStatus) -> Change | None:
 
 
 def wait_for(
-    look: Callable[[], GroupStatus],
-    is_done: Callable[[GroupStatus], bool | None],
-    timeout_s: float,
-    lacking: Callable[[GroupStatus], str] | None = None,
+    look: Callable[[], GroupStatus], is_done: Callable[[GroupStatus], bool | None], timeout_s: float
 ) -> GroupStatus:
     """The first look that `is_done` is true of; it gives None when the request is not the newest one any more.
 
     Says what it waits for, in place on a terminal, else a line each time that it is something else.
-
-    Args:
-        lacking: what is still to happen, in one line; None: `lacks`.
 
     Raises:
         TransientError: not within `timeout_s` seconds; says what it still waits for.
@@ -84,7 +78,7 @@ def wait_for(
                     f"group {found.group}: another request has come meanwhile (by {_other(found)}): see `kgs status`"
                 )
             waiting.refuse(found)
-            waiting.note(f"group {found.group}: {(lacking or lacks)(found)}")
+            waiting.note(f"group {found.group}: {lacks(found)}")
 
 
 def lacks(found: GroupStatus) -> str:
@@ -120,8 +114,6 @@ def end_now(desired: DesiredState | DesiredVersion | None) -> str:
 
 
 class _Waiting:
-    """Time that has been waited, and what for."""
-
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._began = time.monotonic()

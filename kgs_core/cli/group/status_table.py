@@ -159,7 +159,6 @@ def remarks(found: GroupStatus) -> Iterator[str]:
 
 
 def _held_back(found: GroupStatus) -> Iterator[str]:
-    """What would be done, and is not done now."""
     if found.request is not None:
         yield f"`kgs plan --apply` of {printable(found.request.by)} is not carried out yet"
     elif found.forced_only:

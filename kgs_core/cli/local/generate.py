@@ -172,7 +172,6 @@ def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRe
 
 
 def _create_topics(bootstrap_servers: str, replication: int, *, with_aircraft: bool) -> None:
-    """Creates the topics of the replay that are not there."""
     from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
     from kgs_core.demo.replay import PARTITIONS, TOPICS
     from kgs_core.kafka.admin import KafkaAdmin

@@ -193,7 +193,6 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
 
 def _run(grid: "Grid", given: "SimulateOptions") -> "list[Replayed]":
-    """All experiment runs, with a bar on stderr where that is a terminal."""
     from kgs_core.experiments.grid import run_here
 
     with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:

@@ -129,7 +129,6 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
 
 
 def _baselines(given: SimulateOptions) -> tuple[str, ...]:
-    """The baselines asked for, each once, in the order given."""
     names = tuple(dict.fromkeys(_split(given.baselines)))
     if wrong := [name for name in names if find_baseline(name) is None]:
         raise ConfigError([f"--baseline: '{name}': write {baseline_usage()}, with commas between" for name in wrong])
@@ -143,7 +142,6 @@ def spark_settings(master: str, config_file: Path, environ: Mapping[str, str]) -
 
 
 def _check(given: SimulateOptions, named: Collection[str]) -> None:
-    """Everything that the options alone tell."""
     problems = [*_wrong_company(given, named), *_wrong_numbers(given)]
     if given.plot_file is not None and given.plot_file.suffix.lower() not in (".svg", ".png"):
         problems.append(f"--plot: {given.plot_file}: name a file that ends in .svg or .png")
@@ -159,7 +157,6 @@ def _check(given: SimulateOptions, named: Collection[str]) -> None:
 
 
 def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[str]:
-    """Options that do not go together."""
     sources = [option for option, value in (("--speeds", given.speeds_file), ("--since", given.since)) if value]
     if len(sources) > 1:
         yield "--since: names a load, and so does --speeds: leave out one of them"

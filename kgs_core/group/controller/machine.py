@@ -90,7 +90,6 @@ def _take(state: ControllerState, event: Event, now: float) -> Step:
 
 
 def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Tick, now: float) -> Step:
-    """What others than the topics say."""
     match event:
         case FleetSeen():
             return take_fleet(state, event, now), ()
@@ -195,7 +194,6 @@ def _sentinel(state: ControllerState, now: float) -> Step:
 
 
 def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step:
-    """Write the Target and the first assignments of its change, in one transaction."""
     notes: tuple[Command, ...] = ()
     if state.name is State.SENTINEL:
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
@@ -209,7 +207,6 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
 
 
 def _write_assignments(state: ControllerState) -> Step:
-    """Write the assignments that are due, if any."""
     changes = assignments_for(state, state.target)
     if not changes:
         return state, ()
@@ -218,7 +215,6 @@ def _write_assignments(state: ControllerState) -> Step:
 
 
 def _leave(state: ControllerState, now: float) -> Step:
-    """Out of Group Management, when the change is over or cannot go on."""
     new = upsets_now(state, now) - state.change.accepted
     timeout_s = state.options.membership.group_management_timeout_s
     notes: tuple[Command, ...] = ()

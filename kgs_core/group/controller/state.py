@@ -270,7 +270,6 @@ class ControllerState:
         )
 
     def _mute(self) -> frozenset[Incarnation]:
-        """Who waited with its start and has fallen silent."""
         since = self.listening.at - mute_after_s(self.options.membership)
         lives = self.listening.lives.items()
         return frozenset(i for i, life in lives if life.notified_at is not None and life.notified_at < since)

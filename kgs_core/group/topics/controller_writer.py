@@ -207,11 +207,6 @@ class KafkaControllerWriter:
             self._topics.written[tp] = sending.received[index].offset, time.monotonic()
 
     def _record(self, message: _Written) -> _Record:
-        """Partition, key and value of a message.
-
-        Raises:
-            PermanentError: the message is too large or not valid.
-        """
         try:
             return self._partition(message), *encode(message)
         except ProtocolError as e:
@@ -223,7 +218,6 @@ class KafkaControllerWriter:
         return self._topics.queue(message.member.consumer)
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
-        """Ends a transaction that failed."""
         self._ids.begin_series()
         self._topics.written.clear()  # what is open from there on may have records of this write in it
         is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()
@@ -263,7 +257,6 @@ class KafkaControllerWriter:
 
 
 def _named(message: _Written) -> str:
-    """A message as errors name it."""
     if isinstance(message, Target):
         return f"Target of {len(message.assignment)} partitions"
     return f"{type(message).__name__} of {message.member}"

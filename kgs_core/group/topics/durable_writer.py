@@ -105,8 +105,6 @@ class DurableWriter:
 
 @dataclass(slots=True)
 class _Delivery:
-    """One message on its way by one producer."""
-
     producer: Producer
     tp: TopicPartition
     answer: tuple[KafkaError | None, ClientMessage] | None = None

@@ -131,7 +131,6 @@ class HangingTransactions:
         return False
 
     def _read(self, starts: Mapping[TopicPartition, int], isolation: str) -> Iterator[tuple[TopicPartition, Record]]:
-        """Records from these offsets to the ends."""
         config = {**reading_client(self._topics.settings), "isolation.level": isolation}
         left, deadline = set(starts), time.monotonic() + _PATIENCE_S + self._topics.extra_time_s
         try:

@@ -190,7 +190,6 @@ def extra_time_s(partitions: int) -> float:
 
 
 def _config(settings: Settings, which: GroupTopic) -> dict[str, str]:
-    """What the topic is made with."""
     replication = settings.kafka.topic_replication
     config = {"max.message.bytes": str(MAX_RECORD_BYTES), **_required(which)}
     if replication is not None:

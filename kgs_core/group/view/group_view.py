@@ -182,8 +182,6 @@ def _claimed(claims: tuple[_Reported, ...]) -> Assignment:
 
 
 class _Draft:
-    """A view while records are taken into it."""
-
     def __init__(self, view: GroupView) -> None:
         self._view = view
         self._members = dict(view.members)
@@ -262,8 +260,6 @@ def _newest(known: Received[_M] | None, come: Received[_M]) -> Received[_M]:
 
 
 def _ranked(views: Iterable[MemberView], listed: Mapping[Incarnation, int]) -> Mapping[Incarnation, MemberView]:
-    """All of them in the order in which they joined."""
-
     def joined(view: MemberView) -> tuple[int, int, Member]:
         if view.member.incarnation in listed:
             return 0, listed[view.member.incarnation], view.member

@@ -269,7 +269,6 @@ class _Placing:
 
 
 def _by_partition(sets: Mapping[_Holder, Collection[TopicPartition]]) -> dict[TopicPartition, list[_Holder]]:
-    """Partition -> who has it in its set."""
     found: dict[TopicPartition, list[_Holder]] = {}
     for holder, partitions in sets.items():
         for partition in partitions:

@@ -188,7 +188,6 @@ class _Fates:
         return found
 
     def _of(self, run: Run) -> _Fate:
-        """What became of one run."""
         life = self._life_of(run)
         timeout_s = self._settings.start_timeout_s
         if not run.is_over:
@@ -246,7 +245,6 @@ def _has_failed(life: Lifetime, run: Run) -> bool:
 
 
 def _failures_in_a_row(fates: Sequence[_Fate]) -> int:
-    """How many of the last ones."""
     count = 0
     for fate in reversed(fates):
         if fate not in _FAILURES:
