@@ -21,7 +21,7 @@ from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
-from kgs_dagster.run_process import ENDED
+from kgs_dagster.run_process import NOT_ENDED
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
@@ -63,8 +63,7 @@ def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
     """Runs a job by the clock; a run that lasts longer than the interval is joined by no second one."""
 
     def execution(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
-        before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=open_), limit=1)
+        before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=list(NOT_ENDED)), limit=1)
         return dg.SkipReason(f"run {before[0].dagster_run.run_id} goes on") if before else dg.RunRequest()
 
     return dg.ScheduleDefinition(

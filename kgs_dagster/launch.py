@@ -18,8 +18,8 @@ from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
-from kgs_dagster.run_process import ENDED, database, kill, process_of
-from kgs_dagster.run_records import NOT_ENDED, RunRecords
+from kgs_dagster.run_process import ENDED, NOT_ENDED, database, kill, process_of
+from kgs_dagster.run_records import RunRecords
 from kgs_dagster.settings import GroupConfig
 
 GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"

@@ -6,18 +6,15 @@ One controller lives through all steps of a run, which is why they run in one pr
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import ConfigError
 from kgs_core.group.controller.state import Options
-from kgs_core.group.controller.terms import terms_of
 from kgs_core.packing import ALGORITHMS
-from kgs_core.system.first_capacity import first_flat_out
+from kgs_core.runtime.controller_loop import controller_options
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
@@ -108,19 +105,12 @@ def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
     Raises:
         ConfigError: no such algorithm.
     """
-    packing = group.settings.packing
+    settings, packing = group.settings, group.settings.packing
     if algorithm is not None:
         if algorithm not in ALGORITHMS:
             raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
         packing = packing.model_copy(update={"algorithm": algorithm})
-    settings = group.settings
-    return Options(
-        packing,
-        settings.membership,
-        lambda: Random(0),  # noqa: S311 - no secret
-        terms=terms_of(settings),
-        first_flat_out=first_flat_out() if packing.learns_capacity else FIRST_FLAT_OUT,
-    )
+    return controller_options(settings, packing)
 
 
 @contextmanager

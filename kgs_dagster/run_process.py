@@ -20,6 +20,7 @@ MAX_RUNTIME = "dagster/max_runtime"
 """Run monitoring ends what takes longer, seconds. Of runs in a container that was started again nobody can tell."""
 DAY_S = 86_400
 ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 _PROC = Path("/proc")
 
 

@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from kgs_dagster.run_process import ENDED
+from kgs_dagster.run_process import ENDED, NOT_ENDED
 
-NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 WHOLE_LOOK_EVERY_S = 60.0
 """Then everything is asked anew: it tells of runs that were deleted."""
 OVERLAP_S = 60.0

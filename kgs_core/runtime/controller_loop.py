@@ -8,11 +8,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Protocol, assert_never
 
+from kgs_core.config import PackingSettings, Settings
+from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
+from kgs_core.group.controller.terms import terms_of
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import (
     Command,
@@ -35,6 +39,7 @@ from kgs_core.group.view.events import (
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.system.failpoints import failpoint
+from kgs_core.system.first_capacity import first_flat_out
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
@@ -73,6 +78,17 @@ class ControlPorts:
     report_age_s: Callable[[Sequence[Received[Message]]], float] = lambda _: 0.0
     hear: Callable[[Sequence[Received[Message]]], None] = lambda _: None
     check: Callable[[Write], None] = lambda _: None
+
+
+def controller_options(settings: Settings, packing: PackingSettings) -> Options:
+    """How a group's controller is set up, whoever it is, to pack by `packing`."""
+    return Options(
+        packing,
+        settings.membership,
+        lambda: Random(0),  # noqa: S311 - no secret
+        terms=terms_of(settings),
+        first_flat_out=first_flat_out() if packing.learns_capacity else FIRST_FLAT_OUT,
+    )
 
 
 class ControlLoop:

@@ -155,7 +155,7 @@ class GroupConsumer:
         shortest_s = min(pace.batch_timeout_s, FENCE_FACTOR * pace.suspect_after_s)
         start_watchdog(
             lambda now: (
-                membership.fence_reason(now)
+                membership.now.fence_reason(now)
                 or dead_thread(membership, assignments, reports)
                 or (None if membership.now.ended else watch(now))
             ),

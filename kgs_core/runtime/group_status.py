@@ -7,8 +7,9 @@ from typing import Self
 from kgs_core.config import Settings
 from kgs_core.errors import PortError
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
-from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
@@ -129,16 +130,12 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
 
 def has_topics(settings: Settings) -> bool:
     """Whether the group's topics exist, as they do once a controller has begun."""
-    names = [kind.of(settings.group) for kind in GroupTopic]
-    return len(KafkaAdmin(admin_client(settings)).describe(names)) == len(names)
+    with GroupConnections(settings) as topics:
+        return topics.reader() is not None
 
 
 def _load_view(settings: Settings) -> GroupView:
     """What the group's topics say; nothing where they are not there yet."""
-    if not has_topics(settings):
-        return GroupView()
-    reader = KafkaGroupTopicReader(GroupTopics(settings, KafkaAdmin(admin_client(settings))))
-    try:
-        return GroupView().take_all(reader.read_to_end(), time.monotonic())
-    finally:
-        reader.close()
+    with GroupConnections(settings) as topics:
+        reader = topics.reader()
+        return GroupView().take_all(reader.read_to_end() if reader is not None else (), time.monotonic())

@@ -3,13 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.group.protocol import Message, Received
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.rule import Fault
@@ -99,7 +97,7 @@ class MetricsReader:
 
     def _look(self) -> tuple[str, ...]:
         if self._watch is None:
-            self._watch = GroupWatch(self._settings, self._observe)
+            self._watch = GroupWatch(self._settings, self._counters.take)
             self._counters.connected()
         found = self._watch.look()
         now_s = time.time()
@@ -125,9 +123,6 @@ class MetricsReader:
         audits = self._audits.samples() if self._audits is not None else ()
         every = (*shown, *audits, *self._counters.samples(), *own)
         self._page = MetricsPage(self._settings.group, every, self._counters.histograms)
-
-    def _observe(self, received: Sequence[Received[Message]]) -> None:
-        self._counters.take(received)
 
     def _lake(
         self, found: GroupStatus, snapshot: LakeSnapshot | None, now_s: float, problems: list[str]

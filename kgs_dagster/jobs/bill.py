@@ -10,7 +10,7 @@ from dagster._core.storage.tags import PARTITION_NAME_TAG
 from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_dagster.assets.bill import BILL
 from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME
+from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, NOT_ENDED
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def bill_schedule(group: GroupConfig, job: "UnresolvedAssetJobDefinition") -> dg
     def execution(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         at = context.scheduled_execution_time.astimezone(UTC)
         made = context.instance.get_materialized_partitions(group.key(BILL))
-        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
-        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=open_))
+        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=list(NOT_ENDED)))
         busy = {run.tags.get(PARTITION_NAME_TAG) for run in running}
         days = [day for day in _days(at, made) if day not in busy]
         # A key of its own for each time: one that failed is asked for again

@@ -1,19 +1,20 @@
 """The rebalance job: how a run is asked for, and how it is with those that were."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from kgs_core.reporting.group_alerts import GroupAlert
+from kgs_core.runtime.rebalance_run import longest_run_s
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
 from kgs_dagster.resources import UNFINISHED, RebalanceConfig, rebalance_key
-from kgs_dagster.run_process import ENDED, MAX_RUNTIME, database, end_hung_run
+from kgs_dagster.run_process import ENDED, MAX_RUNTIME, NOT_ENDED, database, end_hung_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -24,13 +25,10 @@ REBALANCE = "kgs/group-rebalance"
 TARGET = ".dagster/kgs-target"
 REBALANCE_ROLE = "rebalance"
 LONGEST_BACK_OFF_S = 60.0
-HANGS_AFTER_S = 120.0
-"""Beyond what a change may take: time to begin, to measure, and to wait for an answer of Kafka once."""
 MONITORED_AFTER_S = 60.0
 """Later than the sensor, whose words say more: Dagster's own limit is for where no sensor goes."""
 WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
-_OPEN = [status for status in dg.DagsterRunStatus if status not in ENDED]
 _REMEMBERED = 10
 
 
@@ -62,14 +60,9 @@ def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
             GROUP: group.name,
             ROLE: REBALANCE_ROLE,
             REBALANCE: group.name,
-            MAX_RUNTIME: f"{longest_run_s(group) + MONITORED_AFTER_S:.0f}",
+            MAX_RUNTIME: f"{longest_run_s(group.settings.membership) + MONITORED_AFTER_S:.0f}",
         },
     )
-
-
-def longest_run_s(group: GroupConfig) -> float:
-    """How long a rebalance run may take; one that takes longer hangs."""
-    return group.settings.membership.group_management_timeout_s + HANGS_AFTER_S
 
 
 def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
@@ -97,7 +90,7 @@ class RebalanceRuns:
     ) -> None:
         self._instance = instance
         self._tags = {GROUP: group.name, REBALANCE: group.name}
-        self._longest_s = longest_run_s(group)
+        self._longest_s = longest_run_s(group.settings.membership)
         self._first_wait_s = group.settings.membership.start_backoff_s
         self._clock = clock
 
@@ -106,7 +99,7 @@ class RebalanceRuns:
 
         A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
         """
-        found = [record for record in self._newest(_OPEN, _REMEMBERED) if not self._is_given_up(record)]
+        found = [record for record in self._newest(NOT_ENDED, _REMEMBERED) if not self._is_given_up(record)]
         if found:
             run = found[0].dagster_run
             age_s = self._clock() - found[0].create_timestamp.timestamp()
@@ -153,13 +146,15 @@ class RebalanceRuns:
 
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""
-        records = self._newest(list(ENDED), _REMEMBERED)
+        records = self._newest(ENDED, _REMEMBERED)
         ends = (i for i, each in enumerate(records) if not _has_failed(each.dagster_run))
         return records[: next(ends, len(records))]
 
-    def _newest(self, statuses: list[dg.DagsterRunStatus], most: int) -> list[dg.RunRecord]:
+    def _newest(self, statuses: Sequence[dg.DagsterRunStatus], most: int) -> list[dg.RunRecord]:
         with database("runs cannot be read"):
-            return list(self._instance.get_run_records(dg.RunsFilter(tags=self._tags, statuses=statuses), limit=most))
+            return list(
+                self._instance.get_run_records(dg.RunsFilter(tags=self._tags, statuses=list(statuses)), limit=most)
+            )
 
 
 def _has_failed(run: dg.DagsterRun) -> bool:

@@ -40,7 +40,6 @@ from kgs_core.group.view.events import (
     RecordsRead,
     StartFailed,
     Tick,
-    Write,
     WriteFailed,
     Written,
 )
@@ -197,8 +196,7 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
     notes: tuple[Command, ...] = ()
     if state.name is State.SENTINEL:
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
-    changes = assignments_for(state, found.target)
-    write = Write(found.target, changes.assignments, changes.tombstones)
+    write = replace(assignments_for(state, found.target), target=found.target)
     measured = state.measured if found.is_measured else None
     change = ChangeProgress(state.change.packed_at, accepted=state.change.accepted)
     if measured is not None:
@@ -207,11 +205,8 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
 
 
 def _write_assignments(state: ControllerState) -> Step:
-    changes = assignments_for(state, state.target)
-    if not changes:
-        return state, ()
-    write = Write(None, changes.assignments, changes.tombstones)
-    return replace(state, writing=write), (write,)
+    write = assignments_for(state, state.target)
+    return (replace(state, writing=write), (write,)) if write else (state, ())
 
 
 def _leave(state: ControllerState, now: float) -> Step:

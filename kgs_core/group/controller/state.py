@@ -12,7 +12,7 @@ from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_health import Disruption
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import Lives
-from kgs_core.group.view.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
+from kgs_core.group.view.restart_policy import History, Starts, mute_after_s, plan_starts
 from kgs_core.group.view.transitions import State
 from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
@@ -261,7 +261,7 @@ class ControllerState:
         return History(
             runs=[replace(run, started_s=run.started_s + since_s) for run in runs] if since_s else runs,
             lives=self.listening.lives,
-            refusals=[Refusal(consumer, now - at) for consumer, at in fleet.refusals],
+            refusals=[(consumer, now - at) for consumer, at in fleet.refusals],
             launched={consumer: now - at for consumer, at in fleet.launched.items()},
             stopped=fleet.stopped,
             excused=fleet.excused,

@@ -53,10 +53,6 @@ class DurableWriter:
             "error_cb": self._watch.note,
         }
 
-    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
-        """See `ReportWriter`."""
-        self.append(report, timeout_s)
-
     def append(self, message: _M, timeout_s: float) -> Received[_M]:
         """Returns once the record is on all replicas that are in sync.
 
