@@ -54,7 +54,6 @@ class Rebalance:
     """State that the steps of one run share.
 
     Attributes:
-        config: what the run was asked for.
         measured_s: when the measurement was made that this run packs by, seconds since 1970; None: not looked at here.
         written_s: when the Target that this run has written was, by the brokers' clock; None: it has written none.
     """

@@ -30,7 +30,6 @@ class GroupConfig:
     """One group as Dagster knows it.
 
     Attributes:
-        settings: its configuration.
         path: the file that it came from, absolute.
         suffix: of all its jobs, sensors and schedules; empty when there is no other group.
     """

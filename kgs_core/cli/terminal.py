@@ -10,11 +10,7 @@ from rich.table import Table
 
 
 class Screen:
-    """Screen of a command that looks again and again: in place on a terminal, else each time below the last.
-
-    Attributes:
-        live: what is shown in place; None where nothing is.
-    """
+    """Screen of a command that looks again and again: in place on a terminal, else each time below the last."""
 
     def __init__(self, width_in_file: int, *, in_place: bool) -> None:
         console = self.console = output_console(width_in_file)

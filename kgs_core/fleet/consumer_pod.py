@@ -45,8 +45,6 @@ class PodParts:
     """Parts of a consumer's pod, as dicts of Kubernetes' API.
 
     Attributes:
-        labels: of pod and Job.
-        annotations: of the pod.
         container: without image and command, and without /tmp, which Dagster's launcher gives to all runs alike.
         pod: the pod's spec, without its containers.
     """

@@ -35,17 +35,12 @@ class JobRun:
     """A consumer's run as the cluster shows it.
 
     Attributes:
-        handle: uid of its Job.
-        name: of its Job.
         attempt: its how many-th start, as far as the cluster remembers.
         created_s: since 1970; of its oldest pod, where the Job is gone.
         has_job: a Job is there; if not, pods of it are.
         is_over: no pod of it lives, and none can come.
-        is_ending: it is told to end.
         is_suspended: somebody has suspended it, which ends its pod.
-        exit_code: None where it is not over, or has left none.
         trouble: what keeps its pod from running, or has ended it.
-        living: name and uid of its pods that have not ended.
     """
 
     consumer: ConsumerId

@@ -21,10 +21,8 @@ class PodProcess:
     """The first process of a pod's container.
 
     Attributes:
-        pod: its name.
         uid: that no other pod ever has, of any cluster.
         cluster: as `KubernetesApi.cluster` says it; empty where nobody has told the pod.
-        run_id: the run that it belongs to, as `Process.run_id`.
     """
 
     pod: _Text

@@ -201,7 +201,6 @@ class _Attempt(Generic[_Client, _Key]):
     Attributes:
         is_held: it is one of the process's repetitions, until it is over.
         open: subjects without an answer yet, the first one last. librdkafka answers all of a request at once.
-        found: answers so far.
     """
 
     client: _Client

@@ -42,9 +42,7 @@ class Token:
 
     Attributes:
         value: as the broker is given it; never printed.
-        expires_s: seconds since 1970.
         principal: whose it is; librdkafka wants to know.
-        extensions: what is told to the broker beside it.
     """
 
     value: str = field(repr=False)

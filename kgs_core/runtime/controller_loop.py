@@ -67,7 +67,6 @@ class ControlPorts:
 
     Attributes:
         report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
-        hear: told of all that is read.
         check: told of every write before it is made; may refuse it by an error.
     """
 

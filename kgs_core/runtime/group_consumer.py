@@ -56,7 +56,6 @@ class GroupConsumer:
 
     Attributes:
         member: its number, and the incarnation that was minted for this life of it.
-        ending: why it has ended; None before, and where it has never joined.
         membership: what it owns and where it stands; None before it has joined.
     """
 

@@ -15,8 +15,6 @@ class Assigned:
     """Result of assigning the group.
 
     Attributes:
-        before: the Target that stood.
-        target: the one that stands now.
         is_written: it is another one.
         preview: the plan at that moment, and those of other algorithms.
         outcome: None: there is something to hand over.
@@ -34,9 +32,6 @@ class Priced:
     """Price of a change.
 
     Attributes:
-        target: that it leads to; None: there is none.
-        rscore: 0 where nothing changes.
-        moved: partitions that change their consumer.
         moves: which, from the fastest to the slowest; None: not known any more.
     """
 
@@ -51,10 +46,7 @@ class HandedOver:
     """End of a change.
 
     Attributes:
-        duration_s: of this part.
         gaps_s: partition that has another owner -> seconds for which it had none.
-        unowned: partitions that were let go and that nobody has taken.
-        double_owners: what is wrong with who says to own what, a line each.
         taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
             end may come much later: it waits for a new spare, too.
         started_s: from the Target until all consumers had joined that it reads by; None: another run wrote the

@@ -37,7 +37,6 @@ class LakeAsset:
 
     Attributes:
         rules: those of kgs.yaml that name it; they are alike in all that concerns it.
-        topics: of each rule, in the same order.
         latest: the derived table with the newest row of each key; None where the rules want none.
         sides: path of each side table, as the rules name it -> its asset.
     """
@@ -69,7 +68,6 @@ class Seen:
     """Record of one asset, made last.
 
     Attributes:
-        at: seconds since 1970.
         position: sum of the positions of all partitions, when all were known last; None: they never were.
         figures: all that was recorded, to tell whether anything has changed.
     """

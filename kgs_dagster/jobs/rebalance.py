@@ -37,7 +37,6 @@ class Hold:
     """Reason why no further run is asked for now.
 
     Attributes:
-        why: for people.
         target_stands: no other Target is to be expected soon.
     """
 

@@ -51,9 +51,6 @@ class Timing:
     """Times of a tick.
 
     Attributes:
-        steady: seconds.
-        wall: seconds since 1970.
-        sleep: waits for so many seconds.
         length_s: of a tick in which nothing is to be done.
     """
 
@@ -65,15 +62,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Findings of a tick.
-
-    Attributes:
-        requests: runs to make.
-        measurement_offset: of the last measurement; None: there was none.
-        summary: what was seen, for people.
-        judged: see `bad_shares.judged_topics`.
-        alerts: see `group_alerts`.
-    """
+    """Findings of a tick."""
 
     requests: tuple[dg.RunRequest, ...]
     measurement_offset: int | None

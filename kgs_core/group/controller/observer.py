@@ -49,7 +49,6 @@ class NewestReport:
     """The newest report or heartbeat of anybody.
 
     Attributes:
-        offset: in its topic.
         at: when it came, by the caller's steady clock.
     """
 
@@ -63,7 +62,6 @@ class GroupObserver:
 
     Attributes:
         state: what the controller would know.
-        newest_report: None: there is none.
     """
 
     state: ControllerState

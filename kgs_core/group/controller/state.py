@@ -31,7 +31,6 @@ class Options:
         launches: it starts consumers and stops runs that nobody wants; else somebody else does.
         until_done: it carries out one change at most and ends.
         applies_plan: it is started to carry out what the packer wants, as `kgs plan --apply` asks for.
-        terms: what the Target says that who joins must have; None: it says nothing.
         first_flat_out: what a consumer is taken to read flat out before anything is known, stored bytes/s.
     """
 
@@ -182,10 +181,6 @@ class ControllerState:
     Attributes:
         wall_ms: what the wall clock says when the steady clock says 0, ms.
         name: which state it is in, since `entered_at`.
-        view: what the topics say.
-        measured: None: nothing was measured yet.
-        writing: the Write that is under way.
-        outcome: None until it has ended.
     """
 
     options: Options

@@ -40,7 +40,6 @@ class TargetDecision:
         is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait, or cannot be written.
-        moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
 

@@ -42,8 +42,6 @@ class _Sending:
 
     Attributes:
         records: partition, key and value of each message.
-        began: on `time.monotonic`.
-        timeout_s: of the whole.
         queued: how many of the records the client has taken.
         received: index of a message -> as it stands in its topic.
         failed: a message that did not arrive, and why.

@@ -47,7 +47,6 @@ class NotAtEndError(TransientError):
     """Reading has not come to the end of some partitions in time.
 
     Attributes:
-        behind: the partitions.
         read: what had come by then; who reads on gets what comes after it.
     """
 
@@ -57,11 +56,7 @@ class NotAtEndError(TransientError):
 
 
 class Refusals:
-    """Counts records that are no message of ours; says each reason once.
-
-    Attributes:
-        count: of all that were left out.
-    """
+    """Counts records that are no message of ours; says each reason once."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -91,8 +91,6 @@ class GroupTopics:
     """The group's topics as they were when they were opened; a topic that is made again is another one.
 
     Attributes:
-        settings: of the group.
-        admin: asked for ids and offsets.
         written: partition -> offset and time (`time.monotonic`) of the newest record that this process has committed
             there since it last fenced others, or failed to write.
     """

@@ -54,7 +54,6 @@ class FleetSeen:
     """Runs that the fleet knows now.
 
     Attributes:
-        runs: `Fleet.runs()`.
         dead: of the incarnations that have reported, those whose process `Fleet.is_dead` says is gone for certain.
     """
 
@@ -68,7 +67,6 @@ class Measured:
 
     Attributes:
         measurement_offset: in `monitor.writeSpeed`; None: from elsewhere.
-        age_s: how old it is now.
     """
 
     load: Load

@@ -15,7 +15,6 @@ class Handover(NamedTuple):
     Attributes:
         before, after: consumers; the same one where only its process is another.
         taken_ms: when the new one reported it, ms since 1970 by the brokers' clock.
-        gap_s: for how long it had no reader.
     """
 
     partition: TopicPartition

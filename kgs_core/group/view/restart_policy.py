@@ -25,8 +25,6 @@ class History:
     """Everything that has been started, as far as anybody knows. Ages are seconds before now.
 
     Attributes:
-        runs: as the fleet has them.
-        lives: of the incarnations that have reported.
         refusals: starts that the fleet refused -> age; there is no run of them.
         launched: consumers that were started and that the fleet does not show yet -> age.
         stopped: handles of runs that were told to end.
@@ -147,11 +145,7 @@ def mute_after_s(settings: MembershipSettings) -> float:
 
 
 class _Fates:
-    """Outcome of each start.
-
-    Attributes:
-        of_runs: each run, and what became of it.
-    """
+    """Outcome of each start."""
 
     def __init__(self, history: History, settings: MembershipSettings) -> None:
         self._history = history
