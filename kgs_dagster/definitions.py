@@ -114,8 +114,4 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     return dg.Definitions.merge(common, control)
 
 
-def _code_location() -> dg.Definitions:
-    return build_defs(groups=configured_groups(), experiments=True)
-
-
-defs = _code_location()
+defs = build_defs(experiments=True)

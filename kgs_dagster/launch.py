@@ -6,7 +6,7 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 import dagster as dg
 
@@ -174,7 +174,8 @@ class DagsterFleet:
         now = self._clock()
         lost = []
         with database("lost runs cannot be closed"):
-            for record in self._not_ended():
+            wanted = dg.RunsFilter(tags={GROUP: self._group.name}, statuses=list(NOT_ENDED))
+            for record in self._instance.get_run_records(wanted):
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
                 if why and run is not None and run.status not in ENDED:  # its own last word counts
@@ -240,10 +241,6 @@ class DagsterFleet:
         is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group.settings)
         if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
             kill(process, record.dagster_run.run_id)
-
-    def _not_ended(self) -> Sequence[dg.RunRecord]:
-        wanted = dg.RunsFilter(tags={GROUP: self._group.name}, statuses=list(NOT_ENDED))
-        return self._instance.get_run_records(wanted)
 
     def _run(self, record: dg.RunRecord, now: float) -> Run | None:
         run = record.dagster_run

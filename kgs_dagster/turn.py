@@ -14,9 +14,8 @@ MOST_HUNG = 3
 class Turn:
     """Turn of who looks now. A look that takes too long has hung: the next one goes past it, and says so."""
 
-    def __init__(self, steady: Callable[[], float] = time.monotonic, hangs_after_s: float = HANGS_AFTER_S) -> None:
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self._steady = steady
-        self._hangs_after_s = hangs_after_s
         self._lock = threading.Lock()
         self._begun: list[tuple[object, float]] = []
 
@@ -40,7 +39,7 @@ class Turn:
         """Which looks hang, for people; empty: none."""
         now = self._steady()
         with self._lock:
-            ages = [now - begun for _, begun in self._begun if now - begun > self._hangs_after_s]
+            ages = [now - begun for _, begun in self._begun if now - begun > HANGS_AFTER_S]
         if not ages:
             return ""
         return f"{_looks(len(ages))} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
@@ -49,7 +48,7 @@ class Turn:
         now = self._steady()
         with self._lock:
             ages = [now - begun for _, begun in self._begun]
-            if any(age_s <= self._hangs_after_s for age_s in ages):
+            if any(age_s <= HANGS_AFTER_S for age_s in ages):
                 return "the look before this one is not over"
             if len(ages) >= MOST_HUNG:
                 return (

@@ -9,7 +9,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgs_core.config import Settings
@@ -91,7 +91,7 @@ class KubernetesFleet:
                 Run(consumer, ask.handle, now - ask.at, is_over=False, why=self._said.get(ask.handle, ""))
                 for consumer, ask in self._asks.items()
             ]
-            found += [_aged(ended, now) for ended in self._ended.values()]
+            found += [replace(each.run, started_s=each.run.started_s + now - each.at) for each in self._ended.values()]
         return tuple(sorted(found, key=lambda run: (run.consumer, -run.started_s)))
 
     def start(self, consumer: ConsumerId) -> Run:
@@ -144,7 +144,9 @@ class KubernetesFleet:
                 break
             time.sleep(_POLL_S)
         for run in left:
-            for name, uid in self._living_of(run.handle):
+            with self._lock:
+                seen = self._look.runs.get(run.handle)
+            for name, uid in seen.living if seen is not None else ():
                 self._api.delete_pod(name, uid, _KILL_GRACE_S)
         deadline = self._clock() + _KILL_TIMEOUT_S
         while any(not run.is_over for run in self.runs()) and self._clock() < deadline:
@@ -204,11 +206,13 @@ class KubernetesFleet:
         self._ended = {handle: each for handle, each in self._ended.items() if now - each.at < _REMEMBERED_S}
         self._questions = {uid: each for uid, each in self._questions.items() if now - each[1] < _REMEMBERED_S}
         self._dead &= self._questions.keys()
-        known = {*look.runs, *(ask.handle for ask in self._asks.values()), *self._pods_asked_for(), "look"}
+        known = {
+            *look.runs,
+            *(ask.handle for ask in self._asks.values()),
+            *(f"pod {name}" for name, _ in self._questions.values()),
+            "look",
+        }
         self._said = {about: words for about, words in self._said.items() if about in known}
-
-    def _pods_asked_for(self) -> Iterator[str]:
-        return (f"pod {name}" for name, _ in self._questions.values())
 
     def _create(self, consumer: ConsumerId, ask: _Ask) -> None:
         ask.attempt = ask.attempt or self._attempts.get(consumer, 0) + 1
@@ -245,11 +249,6 @@ class KubernetesFleet:
             with self._lock:
                 self._dead.add(uid)
 
-    def _living_of(self, handle: str) -> tuple[tuple[str, str], ...]:
-        with self._lock:
-            run = self._look.runs.get(handle)
-            return () if run is None else run.living
-
     def _trying(self, about: str, do: Callable[[], None]) -> None:
         """What fails is tried again with the next look; the others do not wait for it."""
         try:
@@ -284,7 +283,3 @@ def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFle
     _log.info("consumers are Jobs namespace=%s", api.namespace)
     threading.Thread(target=fleet.keep, name="kubernetes-fleet", daemon=True).start()
     return fleet
-
-
-def _aged(ended: _Ended, now: float) -> Run:
-    return replace(ended.run, started_s=ended.run.started_s + now - ended.at)

@@ -188,11 +188,6 @@ def day_of(day: date) -> Period:
     return Period(begin_ms, begin_ms + DAY_MS)
 
 
-def _capacity_notes(terms: BillTerms) -> list[str]:
-    guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
-    return [guessed] if terms.is_guessed else []
-
-
 def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
     conditions = terms.conditions
@@ -200,7 +195,9 @@ def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     p99_s = own.p99_s if terms.p99_s is None else terms.p99_s
     others = tuple(costs_at(p99_s, load, conditions, _random))
     costs = (replace(own, is_met=own.p99_s <= p99_s), *others)
-    notes = [*bill.notes, *_capacity_notes(terms), *_unmet_notes(costs, p99_s), *_price_notes(bill)]
+    guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
+    guesses = [guessed] if terms.is_guessed else []
+    notes = [*bill.notes, *guesses, *_unmet_notes(costs, p99_s), *_price_notes(bill)]
     seconds = len(recording.measurements) * terms.interval_s
     return replace(bill, p99_s=p99_s, compared_s=seconds, costs=costs, recording=recording, notes=tuple(notes))
 

@@ -118,7 +118,9 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
 
     Nobody, where its controller has not written a Target yet.
     """
-    view = _load_view(settings)
+    with GroupConnections(settings) as topics:
+        reader = topics.reader()
+        view = GroupView().take_all(reader.read_to_end() if reader is not None else (), time.monotonic())
     if view.target is None:
         return Group(), 0.0, view
     target = view.target.message
@@ -132,10 +134,3 @@ def has_topics(settings: Settings) -> bool:
     """Whether the group's topics exist, as they do once a controller has begun."""
     with GroupConnections(settings) as topics:
         return topics.reader() is not None
-
-
-def _load_view(settings: Settings) -> GroupView:
-    """What the group's topics say; nothing where they are not there yet."""
-    with GroupConnections(settings) as topics:
-        reader = topics.reader()
-        return GroupView().take_all(reader.read_to_end() if reader is not None else (), time.monotonic())

@@ -165,7 +165,8 @@ def lake_events(
         tables = [table for table in snapshot.tables if asset.holds(group.settings, table.topic)]
         name = asset.table.to_user_string()
         last = before.get(name)
-        figures, position = _figures(tables), _position(tables)
+        figures = _figures(tables)
+        position = _sum([each for table in tables for each in table.positions.values()])
         if is_no_news(tables, figures, last, now):
             after |= {} if last is None else {name: last}
             continue
@@ -191,7 +192,9 @@ def is_no_news(
 
 def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
     """The plain numbers, which Dagster draws over time; their names must stay."""
-    each = _each_once(tables)
+    from kgs_core.lake.topics.stats import each_once
+
+    each = each_once(tables)
     return {
         "rows": _sum([table.rows for table in each]),
         "dead_letters": _sum([table.dead_letters for table in each]),
@@ -200,16 +203,6 @@ def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
         "lag": _sum([table.lag for table in tables]),
         "tables": len(each),
     }
-
-
-def _each_once(views: Sequence["TableView"]) -> "list[TableView]":
-    from kgs_core.lake.topics.stats import each_once
-
-    return each_once(views)
-
-
-def _position(tables: Sequence["TableView"]) -> int | None:
-    return _sum([position for table in tables for position in table.positions.values()])
 
 
 def _is_of_one_topic(asset: LakeAsset) -> bool:

@@ -6,8 +6,6 @@ import dagster as dg
 
 from kgs_core.group.controller.write_guard import check_owners
 from kgs_core.group.invariants.assignments import check_target
-from kgs_core.group.protocol import Incarnation, Target
-from kgs_core.group.view.group_view import GroupView
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values
 from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked
@@ -44,7 +42,12 @@ def control_loop_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
     )
     def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         state, silent = observed(context, group)
-        results = [_target(group, state.target), _owners(group, state.view, silent)]
+        most, target = group.settings.packing.max_consumers, state.target
+        wrong, owners = check_target(target, max_consumers=most) if target else (), check_owners(state.view, silent)
+        results = [
+            checked(assignment, TARGET_NOW, wrong),
+            checked(handover, OWNERS_NOW, owners, dg.AssetCheckSeverity.ERROR),
+        ]
         # The feed is asked only for this one
         is_asked = control_loop_check_keys(group)[-1] in context.selected_asset_check_keys
         results += [_capacity(group, capacity_now(context, group))] if is_asked else []
@@ -62,15 +65,6 @@ def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:
         dg.AssetCheckKey(group.key(HANDOVER), OWNERS_NOW),
         dg.AssetCheckKey(group.key(ASSIGNMENT), CAPACITY_NOW),
     ]
-
-
-def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
-    wrong = check_target(target, max_consumers=group.settings.packing.max_consumers) if target else ()
-    return checked(group.key(ASSIGNMENT), TARGET_NOW, wrong)
-
-
-def _owners(group: GroupConfig, view: GroupView, silent: frozenset[Incarnation]) -> dg.AssetCheckResult:
-    return checked(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
 
 
 def _capacity(group: GroupConfig, found: Capacity) -> dg.AssetCheckResult:

@@ -93,7 +93,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
 def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:
     failed = [dg.DagsterRunStatus.FAILURE]
     others = [status for status in ENDED if status not in failed]
-    kept = {_newest_good(instance, group, f"{job}{group.suffix}") for job in ASSET_JOBS}
+    kept = {run_id for job in ASSET_JOBS for run_id in _good(instance, group, f"{job}{group.suffix}", limit=1)}
     kept |= {*_good(instance, group, f"{DAILY_JOB}{group.suffix}")}
     for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
         old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
@@ -108,10 +108,6 @@ def _is_of(group: GroupConfig, run: dg.DagsterRun) -> bool:
     """Whether a run without a job of ours is about assets of this group, and of it alone."""
     checks = {check.asset_key for check in run.asset_check_selection or ()}
     return {key.path[0] for key in {*(run.asset_selection or ()), *checks}} == {group.name}
-
-
-def _newest_good(instance: dg.DagsterInstance, group: GroupConfig, job: str) -> str | None:
-    return next(iter(_good(instance, group, job, limit=1)), None)
 
 
 def _good(instance: dg.DagsterInstance, group: GroupConfig, job: str, limit: int | None = None) -> Sequence[str]:

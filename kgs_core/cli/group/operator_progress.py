@@ -74,8 +74,9 @@ def wait_for(
             if done:
                 return found
             if done is None:
+                by = printable(found.desired_state.by) if found.desired_state is not None else "somebody"
                 raise PermanentError(
-                    f"group {found.group}: another request has come meanwhile (by {_other(found)}): see `kgs status`"
+                    f"group {found.group}: another request has come meanwhile (by {by}): see `kgs status`"
                 )
             waiting.refuse(found)
             waiting.note(f"group {found.group}: {lacks(found)}")
@@ -178,7 +179,3 @@ def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:
     for tp, why in sorted(waiting.items()):
         found[why].append(tp)
     return (f"{ranges(tps)} ({printable(why)})" for why, tps in found.items())
-
-
-def _other(found: GroupStatus) -> str:
-    return printable(found.desired_state.by) if found.desired_state is not None else "somebody"

@@ -34,7 +34,7 @@ def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
-    for line in _capacity_lines(capacity):
+    for line in (capacity_line(capacity), *capacity_sentences(capacity, round(time.time() * 1000))):
         console.print(line, highlight=False)
     if left_out:
         console.print(
@@ -49,11 +49,6 @@ def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 
         console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
     if plan.alternatives:
         print_table(console, show.comparison())
-
-
-def _capacity_lines(found: Capacity) -> Iterator[str]:
-    yield capacity_line(found)
-    yield from capacity_sentences(found, round(time.time() * 1000))
 
 
 class _Shown:

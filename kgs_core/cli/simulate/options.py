@@ -14,7 +14,7 @@ from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
 from kgs_core.extras import require
-from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_measurements
+from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.reporting.capacity import capacity_line
@@ -261,13 +261,9 @@ def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str
     settings = load_settings(given.config_file, environ)
     found = load_recorded(settings, _ms(since), _ms(until), given.interval_s)
     if given.saved_file is not None:
-        _save(given.saved_file, found)
+        check_writable("--save-speeds", given.saved_file)
+        write_whole(given.saved_file, json_lines(found).encode())
     return recorded_workload(f"{settings.group}-{since:%Y%m%dT%H%M%SZ}", found, capacity)
-
-
-def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
-    check_writable("--save-speeds", path)
-    write_whole(path, json_lines(measurements).encode())
 
 
 def _ms(moment: datetime) -> int:
