@@ -20,12 +20,7 @@ class ReadingLog:
     """Tells while the block runs what is read, at a change and once a minute at most."""
 
     def __init__(self, look: Look, tell: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
-        """Asks nothing yet.
-
-        Args:
-            look: the consumer as a member of its group; None before it has joined.
-            tell: takes a line; called by a thread of its own.
-        """
+        """`look` gives the consumer once it has joined; a thread of its own calls `tell` with each line."""
         self._look = look
         self._tell = tell
         self._every_s = every_s

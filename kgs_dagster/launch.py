@@ -116,11 +116,7 @@ class DagsterFleet:
         return int(attempt) + 1 if attempt.isdigit() else 1
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Refused: runs are started by those who ask Dagster for them.
-
-        Raises:
-            PermanentError: always.
-        """
+        """Refused: runs are started by those who ask Dagster for them."""
         raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:

@@ -63,13 +63,9 @@ def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
 
 
 def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collection[str]]) -> tuple[str, ...]:
-    """Delete Jobs that have not ended and whose runs have: Dagster leaves them, and their pods may start, or read on.
+    """Delete Jobs that have not ended and whose runs are over, and return these runs.
 
-    Args:
-        over: which of these runs are over.
-
-    Returns:
-        The runs.
+    Dagster leaves them, and their pods may start, or read on.
     """
     open_ = {_run_id(job): job for job in api.jobs(_RUN_LABEL) if pods_to_come([job])}
     late = sorted(over([run_id for run_id, job in open_.items() if "deletionTimestamp" not in job["metadata"]]))

@@ -99,11 +99,7 @@ def rebalance_key(group: GroupConfig) -> str:
 
 
 def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
-    """How a group's controller is set up, whoever it is.
-
-    Raises:
-        ConfigError: no such algorithm.
-    """
+    """How a group's controller is set up, whoever it is; a ConfigError where there is no such algorithm."""
     settings, packing = group.settings, group.settings.packing
     if algorithm is not None:
         if algorithm not in ALGORITHMS:

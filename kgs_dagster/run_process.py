@@ -70,11 +70,7 @@ def fail_if(problems: Sequence[str]) -> None:
 
 @contextmanager
 def database(what: str) -> Iterator[None]:
-    """The errors of Dagster's database, of gRPC and of Kubernetes, of whatever kind, in the core's words.
-
-    Raises:
-        TransientError: it does not answer.
-    """
+    """Errors of Dagster's database, of gRPC and of Kubernetes, of whatever kind, as a TransientError."""
     try:
         yield
     except KgsError:

@@ -86,11 +86,7 @@ def groups() -> tuple[GroupConfig, ...]:
 
 
 def owners() -> tuple[str, ...]:
-    """Owners of all assets, as Dagster shows them.
-
-    Raises:
-        ConfigError: what is neither an address nor a team.
-    """
+    """Owners of all assets, as Dagster shows them; a ConfigError for what is neither an address nor a team."""
     found = tuple(owner.strip() for owner in os.environ.get(OWNERS, "").split(",") if owner.strip())
     if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
         raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
@@ -98,11 +94,7 @@ def owners() -> tuple[str, ...]:
 
 
 def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, ...]:
-    """Groups with the names that keep them apart in Dagster.
-
-    Raises:
-        ConfigError: two that cannot be told apart.
-    """
+    """Groups with the names that keep them apart in Dagster; a ConfigError for two that cannot be told apart."""
     found = [GroupConfig(settings, path, "") for settings, path in loaded]
     by_name: dict[str, GroupConfig] = {}
     for group in found:

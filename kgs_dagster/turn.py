@@ -21,11 +21,7 @@ class Turn:
 
     @contextmanager
     def taken(self) -> Iterator[str]:
-        """The turn, if it can be had, for the length of the block.
-
-        Yields:
-            Why it cannot be had; empty: it is ours.
-        """
+        """For the length of the block, the turn; gives why it cannot be had, empty where it is ours."""
         ticket = object()
         why = self._take(ticket)
         try:

@@ -38,12 +38,7 @@ def output_console(width_in_file: int) -> Console:
 
 
 def plain_table(*headings: str, left: Collection[str] = (), no_wrap: bool = False) -> Table:
-    """Table without lines, still without rows: numbers at the right.
-
-    Args:
-        left: headings of those with words, which stand at the left.
-        no_wrap: neither heads nor cells are broken; what `print_table` prints breaks between words only.
-    """
+    """Table without lines and rows, numbers at the right; `left`: headings of words. `no_wrap`: nothing is broken."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for heading in headings:
         table.add_column(heading, justify="left" if heading in left else "right", overflow="fold", no_wrap=no_wrap)

@@ -117,12 +117,7 @@ def label_value(text: str) -> str:
 
 
 def dns_name(text: str, longest: int, more: str = "") -> str:
-    """A text as part of a name in DNS, with a hash of the whole: two texts never make one name.
-
-    Args:
-        longest: how long the name may be, at least 10.
-        more: tells two of the same text apart.
-    """
+    """Part of a name in DNS, 10 to `longest` long, with a hash of `text` and `more`: no two of these make one name."""
     legal = re.sub(r"[^a-z0-9]+", "-", text.lower())[: longest - _HASH - 2].strip("-")
     return f"{legal}-x{_hash(f'{text}/{more}')}".lstrip("-")
 

@@ -46,11 +46,7 @@ class HostProcess:
 
     @classmethod
     def current(cls, environ: Mapping[str, str] | None = None) -> "HostProcess":
-        """The process that calls.
-
-        Raises:
-            PermanentError: this is no Linux.
-        """
+        """The process that calls; a PermanentError where this is no Linux."""
         pid = os.getpid()
         ticks = start_ticks(pid)
         if ticks is None:

@@ -270,11 +270,7 @@ class KubernetesFleet:
 
 
 def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFleet:
-    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once.
-
-    Raises:
-        ConfigError: no image is named, or consumers are to end with a process of this machine.
-    """
+    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once."""
     if options.consumers_end_with is not None:
         raise ConfigError(["--end-with: consumers in a cluster cannot see a process of this machine: leave it out"])
     api = connect()

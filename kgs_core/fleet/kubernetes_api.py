@@ -77,12 +77,7 @@ class KubernetesApi:
         self._ask("delete Jobs", self._batch.delete_namespaced_job, name, self.namespace, body=body, passed_over=_GONE)
 
     def delete_pod(self, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Ask a pod to end; nothing where it is not there any more.
-
-        Args:
-            uid: it is this very one.
-            grace_s: after so many seconds it is killed; None: as long as it has itself.
-        """
+        """Ask this very pod to end, within `grace_s` or as long as it has itself; nothing where it is gone."""
         body: Object = {"preconditions": {"uid": uid}, **({} if grace_s is None else {"gracePeriodSeconds": grace_s})}
         self._ask("delete pods", self._core.delete_namespaced_pod, name, self.namespace, body=body, passed_over=_GONE)
 

@@ -61,14 +61,7 @@ class ConsumerJobs:
     """The Jobs of one group: how they are found, and what they are made of."""
 
     def __init__(self, settings: Settings, namespace: str, cluster: str) -> None:
-        """Makes nothing.
-
-        Args:
-            settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-
-        Raises:
-            ConfigError: no image is named.
-        """
+        """Jobs of this group on this Kafka: a group of the same name elsewhere is another fleet."""
         if settings.kubernetes.image is None:
             raise ConfigError(["kubernetes.image: missing: name the image that consumers run in"])
         self._settings = settings
@@ -146,11 +139,7 @@ class ConsumerJobs:
 
 
 def read_runs(jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, JobRun]:
-    """Every run that a look has found, by its handle.
-
-    Args:
-        jobs: as they were first. One that is not there makes no pod any more: the pods seen later are all there are.
-    """
+    """Every run that a look has found, by its handle. A Job that was not there makes no pod that comes later."""
     by_job: dict[str, list[Object]] = {}
     for pod in pods:
         by_job.setdefault(_labels(pod).get(_JOB_UID, ""), []).append(pod)

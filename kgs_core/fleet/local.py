@@ -63,15 +63,7 @@ class LocalFleet:
     """The runs of one group on this machine; used by one thread."""
 
     def __init__(self, settings: Settings, command: Command, log_dir: Path, environ: Mapping[str, str]) -> None:
-        """Starts nothing; finds what runs already.
-
-        Args:
-            settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-            log_dir: gets `consumer-N.log` of each, start after start; made if it is missing.
-
-        Raises:
-            PermanentError: `log_dir` cannot be made.
-        """
+        """Finds what runs already of this group on this Kafka; `log_dir` gets a `consumer-N.log` of each."""
         where = hashlib.sha256(settings.kafka.bootstrap_servers.encode()).hexdigest()[:8]
         self._prefix = f"{settings.group}@{where}/"
         self._deaf_after_s = settings.consumer.batch_timeout_s

@@ -87,11 +87,7 @@ class KafkaAdmin:
         return found
 
     def describe(self, topics: Collection[str]) -> dict[str, TopicDescription]:
-        """Each topic that exists.
-
-        Raises:
-            UnsafeError: one has no id, so that nobody can tell it from one made again under its name.
-        """
+        """Each topic that exists; an UnsafeError where one has no id, by which it is told from one made again."""
         if not topics:
             return {}
         wanted = TopicCollection(sorted(set(topics)))

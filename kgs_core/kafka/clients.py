@@ -65,11 +65,7 @@ def python_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def consumer_of(settings: Settings) -> Consumer:
-    """A reading client for a short time.
-
-    Raises:
-        KafkaException: a setting is refused.
-    """
+    """A reading client for a short time; a KafkaException where a setting is refused."""
     return Consumer(python_settings(reading_client(settings)))
 
 
@@ -95,11 +91,7 @@ class RotatingClient(Generic[T]):
             self._client = None
 
     def get(self) -> T:
-        """The client.
-
-        Raises:
-            PortError: there was none yet, and there cannot be one now.
-        """
+        """The client; a PortError where there was none yet, and there cannot be one now."""
         with self._lock:
             if self._client is None:
                 return self._renew()

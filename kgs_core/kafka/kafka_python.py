@@ -72,11 +72,7 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
-    """A connected client; requests of several threads may run in it side by side.
-
-    Raises:
-        ConfigError: a setting under `kafka.client` that it cannot follow.
-    """
+    """A connected client, for several threads; a ConfigError for a setting of `kafka.client` that it cannot follow."""
     # What it logs of a broker that is away comes many times a second and stands in our errors
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     return first(lambda: _connected(settings, timeout_s), KafkaAdminClient.close)

@@ -24,11 +24,7 @@ class TopicDescription:
 
 
 def known_id(where: str, topic: str, theirs: object) -> TopicId:
-    """The id of a topic.
-
-    Raises:
-        UnsafeError: it has none.
-    """
+    """The id of a topic; an UnsafeError where it has none."""
     found = topic_id_of(theirs)
     if found == _NO_ID:
         raise UnsafeError(

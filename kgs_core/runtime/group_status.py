@@ -56,11 +56,7 @@ class GroupWatch:
         self.close()
 
     def look(self, *, with_lake: bool = True) -> GroupStatus:
-        """The group as it is now.
-
-        Args:
-            with_lake: also ask the lake how much it has not read yet.
-        """
+        """The group as it is now; `with_lake`: also how much the lake has not read yet."""
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)

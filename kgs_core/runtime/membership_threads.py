@@ -85,11 +85,7 @@ class AssignmentThread(threading.Thread):
     def __init__(
         self, membership: SharedMembership, reader: AssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
     ) -> None:
-        """Starts nothing yet.
-
-        Args:
-            interrupt: called when something has come that must wait for the end of the round in hand.
-        """
+        """`interrupt` is called when something has come that must wait for the end of the round in hand."""
         super().__init__(name="assignments", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership

@@ -75,14 +75,7 @@ class MetricsReader:
         return any(one.metric == "kgs_exporter_look_timestamp_seconds" for one in self._page.samples)
 
     def look(self) -> tuple[str, ...]:
-        """Look once.
-
-        Returns:
-            What could not be learned, a line each.
-
-        Raises:
-            Exception: what nobody has thought of; no figure stays then, either.
-        """
+        """Look once; what could not be learned, a line each. An error that nobody has thought of is raised."""
         try:
             problems = self._look()
         except Exception as e:

@@ -58,9 +58,6 @@ class RebalanceRun:
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
         counts, and where that is no better, one of its own.
-
-        Raises:
-            MeasurementError: none was to be had that is young enough.
         """
         now = self._clocks.steady()
         limit_s = self._options.membership.max_measurement_age_s

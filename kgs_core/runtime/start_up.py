@@ -37,11 +37,7 @@ class StartUp:
     """
 
     def __init__(self, stop: StopFlag, tell: Callable[[str], None] | None = None, *, is_hosted: bool = False) -> None:
-        """Does nothing yet.
-
-        Args:
-            tell: told what the start waits for, when that begins and again now and then.
-        """
+        """`tell` is told what the start waits for, when that begins and again now and then."""
         self.has_waited = False
         self._stop_flag = stop
         self._tell = tell

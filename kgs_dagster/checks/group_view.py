@@ -13,11 +13,7 @@ from kgs_dagster.settings import GroupConfig
 def observed(
     context: dg.AssetCheckExecutionContext, group: GroupConfig, *, measure: bool = False
 ) -> tuple[ControllerState, frozenset[Incarnation]]:
-    """All that an observer knows, and who has been silent for too long.
-
-    Args:
-        measure: also by the newest measurement, or one of its own.
-    """
+    """All that an observer knows, by a measurement if asked to, and who has been silent for too long."""
     run = rebalance_of(context, group).run
     with failures_named():
         state = (run.look()[0] if measure else run.observe()).state

@@ -88,14 +88,7 @@ class Request:
 
 
 def make_request(given: SimulateOptions, named: Collection[str], environ: Mapping[str, str]) -> Request:
-    """What the command line asks for.
-
-    Args:
-        named: the names of those that were given, by attribute.
-
-    Raises:
-        ConfigError: what cannot be, everything in one go as far as the options alone tell.
-    """
+    """What the command line asks for; `named` are the options that were given, by attribute. Refuses all in one go."""
     _check(given, named)
     names = (*algorithm_names(given), *_baselines(given))
     capacity, note = _capacity(given, environ)

@@ -50,11 +50,7 @@ def check_assignment(
 
 
 def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple[str, ...]:
-    """S1: no two live incarnations own a partition.
-
-    Returns:
-        What is wrong, a line for each partition with several owners; empty: nothing.
-    """
+    """S1: no two live incarnations own a partition; a line for each that has several owners."""
     owners: dict[TopicPartition, list[str]] = {}
     for incarnation in sorted(owned):
         for partition in set(owned[incarnation]):

@@ -16,11 +16,7 @@ class GroupConnections:
     """Connections to the topics of one group; a context manager that ends them. For one thread."""
 
     def __init__(self, settings: Settings, read_timeout_s: float = READ_TIMEOUT_S) -> None:
-        """Does nothing yet.
-
-        Args:
-            read_timeout_s: how long to wait for the end of the topics, which an open transaction may hold back.
-        """
+        """`read_timeout_s`: how long to wait for the end of the topics, which an open transaction may hold back."""
         self._settings = settings
         self._read_timeout_s = read_timeout_s
         self._held = ExitStack()
