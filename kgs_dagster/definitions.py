@@ -51,13 +51,7 @@ def build_defs(
     *,
     experiments: bool = False,
 ) -> dg.Definitions:
-    """Fresh definitions.
-
-    Args:
-        resource_overrides: in place of resources of the same name.
-        groups: whom they look after; None: whom KGS_CONFIG names.
-        experiments: include the experiments; once in all that is merged.
-    """
+    """Definitions of these groups (None: whom KGS_CONFIG names), and of experiments, once in all that is merged."""
     found = configured_groups() if groups is None else groups
     overrides = resource_overrides or {}
     parts = [_group_defs(group, overrides) for group in found]

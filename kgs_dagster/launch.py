@@ -57,9 +57,7 @@ def consumer_run_request(
 ) -> dg.RunRequest:
     """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for.
 
-    Args:
-        attempt: its how many-th start.
-        as_pod: the run will be a pod; else what a pod is made of would only stand in the way of who reads its tags.
+    Only for a pod it says what a pod is made of: else that would stand in the way of who reads its tags.
     """
     pod = {POD: json.dumps(pod_template(group, consumer))} if as_pod else {}
     return dg.RunRequest(
@@ -120,11 +118,7 @@ class DagsterFleet:
         raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:
-        """Ask a run to drain and end; nothing where it has ended, or was asked before.
-
-        Args:
-            why: for people: on the run, and among its events.
-        """
+        """Ask a run to drain and end, and note why; nothing where it has ended, or was asked before."""
         with database(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
             if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):

@@ -22,11 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def pod_template(group: GroupConfig, consumer: ConsumerId | None = None) -> dict[str, Any]:
-    """The value of the tag `dagster-k8s/config` for a consumer's run.
-
-    Args:
-        consumer: None: of any number.
-    """
+    """The value of the tag `dagster-k8s/config` for a consumer's run; None: of any number."""
     parts = pod_parts(group.settings, consumer)
     image = group.settings.kubernetes.image
     return {

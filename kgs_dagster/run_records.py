@@ -29,11 +29,7 @@ class RunRecords:
         self._looked_s = self._whole_s = float("-inf")
 
     def look(self, now: float, memory_s: float) -> list[dg.RunRecord]:
-        """All of them as of now, oldest first.
-
-        Args:
-            memory_s: how long an ended run is remembered.
-        """
+        """All as of now, oldest first; an ended run is remembered for `memory_s`."""
         forgotten_s = now - memory_s
         is_whole = now - self._whole_s >= WHOLE_LOOK_EVERY_S
         since_s = forgotten_s if is_whole else max(forgotten_s, self._looked_s - OVERLAP_S)

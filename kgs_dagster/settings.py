@@ -117,11 +117,7 @@ def runs_are_pods(group: GroupConfig) -> bool:
 
 
 def experiment_settings() -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
-
-    Raises:
-        ConfigError: a baseline that there is not, or an address where a folder must be.
-    """
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS."""
     named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
     if wrong := [name for name in baselines if find_baseline(name) is None]:

@@ -131,11 +131,7 @@ class KubernetesFleet:
             return False if pod.uid in self._look.living else None
 
     def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
-
-        Returns:
-            The consumers that had to be killed.
-        """
+        """See `ControllerFleet`."""
         deadline = self._clock() + timeout_s
         while left := [run for run in self.runs() if not run.is_over]:
             for run in left:

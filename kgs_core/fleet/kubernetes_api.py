@@ -63,11 +63,7 @@ class KubernetesApi:
         return self._ask("get pods", self._core.read_namespaced_pod, name, self.namespace, passed_over=_GONE)
 
     def create_job(self, manifest: Object) -> bool:
-        """Make a Job; whether this call has: False where there is one of this name.
-
-        Raises:
-            TransientError: no answer: it may have been made.
-        """
+        """Make a Job, and say whether this call has; without an answer it may have been made."""
         call = self._batch.create_namespaced_job
         return self._ask("create Jobs", call, self.namespace, manifest, passed_over=_TAKEN) is not None
 

@@ -90,11 +90,7 @@ class LocalFleet:
         )
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Start one process for this consumer; one that runs already is returned instead.
-
-        Raises:
-            TransientError: the machine gives no process, no memory or no log file.
-        """
+        """Start one process for this consumer; one that runs already is returned instead."""
         self._look()
         running = [run for run in self.runs() if run.consumer == consumer and not run.is_over]
         if running:
@@ -138,11 +134,7 @@ class LocalFleet:
         return is_gone(process)
 
     def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
-
-        Returns:
-            The consumers that had to be killed.
-        """
+        """See `ControllerFleet`."""
         deadline = time.monotonic() + timeout_s
         asked: set[str] = set()
         self._look()

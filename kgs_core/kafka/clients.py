@@ -45,11 +45,9 @@ def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def python_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that confluent_kafka's classes take, `oauth_cb` among them.
+    """Settings that confluent_kafka's classes take, `oauth_cb` among them; a TransientError where there is none now.
 
-    Raises:
-        PermanentError: a file cannot be read, or there will be no token.
-        TransientError: there is no token now. The client itself would say so after ten seconds, in other words.
+    The client itself would say so after ten seconds, in other words.
     """
     settings, source = plain_settings(config), token_source(config)
     if source is None:
@@ -76,11 +74,7 @@ class RotatingClient(Generic[T]):
     """
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], T]) -> None:
-        """Makes the first client; where there is only no token now, `get` does.
-
-        Raises:
-            PermanentError: a setting is refused, a file cannot be read, or there will be no token.
-        """
+        """Makes the first client; where there is only no token now, `get` does."""
         self._config, self._make = config, make
         self._lock = threading.Lock()
         self._last_logged = ""

@@ -51,11 +51,7 @@ class GroupOffsets:
         self._thread.start()
 
     def committed(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
-        """The group's committed offsets; partitions without one are absent.
-
-        Raises:
-            PortError: Kafka did not answer for every partition, so that what it does not say is not "nothing".
-        """
+        """The group's committed offsets; partitions without one are absent. All must answer, or it is a PortError."""
         wanted = [KafkaPosition(tp.topic, tp.partition) for tp in tps]
         what = f"offsets that group {self._group} has committed"
         deadline = time.monotonic() + TIMEOUT_S

@@ -102,9 +102,6 @@ class OpenTransactions:
         """Write the marker that ends a transaction in its partition. Needs ClusterAction (or Alter) on the cluster.
 
         The leader refuses where a newer epoch of the producer has written since, or a newer coordinator.
-
-        Args:
-            commit: whether its records are to be seen.
         """
         marker = WriteTxnMarkersRequest.WritableTxnMarker
         request = WriteTxnMarkersRequest(

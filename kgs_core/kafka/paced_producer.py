@@ -108,7 +108,7 @@ class FlightProducer:
             raise port_error(self._where, "client settings", error.args[0]) from error
 
     def run(self, due: DueRecords, stop: StopFlag, seconds: float | None = None, flush_s: float = 60.0) -> Tally:
-        """Sends what is due until `seconds` of the replay are sent or `stop` is set; waits `flush_s` for the answers."""
+        """Send what is due until `seconds` of the replay are sent or `stop` is set; wait `flush_s` for the answers."""
         try:
             self._keep_pace(due, stop, seconds)
             left = self._flush(flush_s)

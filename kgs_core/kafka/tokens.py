@@ -161,12 +161,6 @@ class FunctionTokens:
         return f"{self._where}: {kind}{_PERHAPS_TOKEN.sub('...', one_line(error))}"
 
     def _checked(self, answer: object) -> Token:
-        """The token that was returned.
-
-        Raises:
-            PermanentError: it is none.
-            TransientError: it has expired.
-        """
         if not isinstance(answer, tuple | list) or len(answer) not in (2, 4):
             raise self._nonsense(f"returned {_kind(answer)}")
         value, expires_s, principal, extensions = (*answer, "", {})[:4]

@@ -60,12 +60,7 @@ class BillTerms:
 
 
 def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
-    """As the configuration has them.
-
-    Args:
-        has_group: a capacity that is learnt is that of the group's newest Target, if Kafka says it; else it is
-            measured here.
-    """
+    """As the configuration has them; a learnt capacity by the group's newest Target, or else measured here."""
     packing, bill = settings.packing, settings.bill
     view = GroupView()
     if has_group and packing.learns_capacity:
@@ -84,11 +79,7 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
 
 
 def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTerms) -> Bill:
-    """The bill of a range of time, from the group's reports and the load that was published.
-
-    Raises:
-        ConfigError: it has not begun yet, or is empty.
-    """
+    """The bill of a range of time that has begun, from the group's reports and the load that was published."""
     if asked.until_ms <= asked.since_ms:
         raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is no time at all"])
     if asked.since_ms >= now_ms:
@@ -119,11 +110,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
 
 def bill_of_load(name: str, measurements: Sequence[RecordedMeasurement], terms: BillTerms) -> Bill:
-    """What a recorded load would have cost; nobody has used anything for it.
-
-    Raises:
-        ConfigError: none of them has a speed.
-    """
+    """What a recorded load would have cost; nobody has used anything for it."""
     step_ms = round(terms.interval_s * 1000)
     begin_ms = round(measurements[0].time * 1000)
     evenly = [replace(m, time=(begin_ms + number * step_ms) / 1000) for number, m in enumerate(measurements)]

@@ -183,12 +183,7 @@ def open_reader(
 ) -> Iterator[ConsumerContext]:
     """A reader, closed at the end of the block; the process ends where that does not come to an end.
 
-    Args:
-        start_spark: gives the session where somebody else makes it; it is ended here all the same.
-        last_word: see `watchdog.start_watchdog`.
-
-    Raises:
-        AskedToEndError: see `StartUp.bear`.
+    `start_spark` gives the session where somebody else makes it; it is ended here all the same.
     """
     admin = KafkaAdmin(admin_client(settings))
     lake = open_lake(settings.lake, str(consumer))

@@ -136,11 +136,7 @@ class ControlLoop:
     def go_on(
         self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
     ) -> ControllerOutcome | None:
-        """As `run`, from where it is, and no further than to a state that `until` holds for.
-
-        Returns:
-            How the change ended; None when it is not over.
-        """
+        """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over."""
         while not self._is_over(stop) and not until(self._state):
             for event in self._events():
                 if not self._is_over(stop) and not until(self._state):

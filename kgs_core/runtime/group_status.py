@@ -35,11 +35,7 @@ class GroupWatch:
     def __init__(
         self, settings: Settings, observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None
     ) -> None:
-        """Reads all that the group's topics hold.
-
-        Args:
-            observe: is given all messages in their order; at first, at once, those that are there.
-        """
+        """Read all that the group's topics hold; `observe` is given all messages in their order."""
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))

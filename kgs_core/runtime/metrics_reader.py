@@ -37,12 +37,7 @@ class MetricsReader:
     def __init__(
         self, settings: Settings, *, per_partition: bool, lag_seconds: bool, audit_every_h: float | None = None
     ) -> None:
-        """Connects with the first look.
-
-        Args:
-            lag_seconds: also ask Kafka for the record at each position, which needs the right to read the topics.
-            audit_every_h: hours between two audits; None: none.
-        """
+        """Connects with the first look. `lag_seconds` needs the right to read the topics."""
         self._settings = settings
         self._per_partition = per_partition
         self._watch: GroupWatch | None = None

@@ -96,11 +96,7 @@ class RebalanceRun:
         return group_capacity(watch.state)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
-        """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.
-
-        Raises:
-            UnsafeError: a Target or an assignment would break an invariant: nothing of it was written.
-        """
+        """Fence, read, pack; write the Target and first assignments of a change that is due; unsafe ones never."""
         if self._reference.packs:
             self.measure()
         outcome = self._drive(PATIENCE_S, lambda state: state.name is State.GROUP_MANAGEMENT)

@@ -32,11 +32,7 @@ _COLUMNS = (
 
 
 def make_bill(settings: Settings, day: date) -> "Bill":
-    """The bill of a day from the topics; kept beside the tables unless a better one is.
-
-    Raises:
-        TransientError: the day is not over by this machine's clock, or Kafka does not answer.
-    """
+    """The bill of a day that is over, from the topics; kept beside the tables unless a better one is."""
     import time
 
     from kgs_core.lake.topics.kept_bills import KeptBills

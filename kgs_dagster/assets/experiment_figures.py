@@ -90,11 +90,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
-    """The panels as a file, and inline as far as they are small enough.
-
-    Args:
-        save: writes a picture, and says where.
-    """
+    """The panels as a file that `save` writes, and inline as far as they are small enough."""
     from kgs_core.simulation.charts import svg
 
     if not panels:

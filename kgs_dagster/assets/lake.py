@@ -151,13 +151,9 @@ def words_of(rule: TopicRule) -> str:
 def lake_events(
     group: GroupConfig, snapshot: "LakeSnapshot", before: Mapping[str, Seen], now: float
 ) -> tuple[list[dg.AssetMaterialization | dg.AssetObservation], dict[str, Seen]]:
-    """What to record of a look at the lake. What is not known is left out: it is not zero.
+    """Events of a look at the lake, and the new `before`: what was recorded, by the user string of the asset's key.
 
-    Args:
-        before: what was recorded before, by the user string of the asset's key.
-
-    Returns:
-        The events, and the new `before`.
+    What is not known is left out: it is not zero.
     """
     events: list[dg.AssetMaterialization | dg.AssetObservation] = []
     after: dict[str, Seen] = {}

@@ -37,14 +37,7 @@ class _Topics:
 def topic_events(
     group: GroupConfig, snapshot: "LakeSnapshot", retentions: Retentions, before: Mapping[str, Seen], now: float
 ) -> tuple[list[dg.AssetObservation], dict[str, Seen]]:
-    """What to record of the topics of a look at the lake. What is not known is left out: it is not zero.
-
-    Args:
-        before: what was recorded before, by the user string of the asset's key.
-
-    Returns:
-        The events, and what is to be remembered in place of `before`.
-    """
+    """Events of the topics of a look at the lake, and the new `before`; see `lake_events`."""
     events: list[dg.AssetObservation] = []
     after: dict[str, Seen] = {}
     layout = lake_layout(group)

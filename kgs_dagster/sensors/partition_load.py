@@ -43,12 +43,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[Sensor
 def partition_load_sensor(
     group: GroupConfig, jobs: Sequence[Job] | None = None, connect: Connect = connect, timing: Timing | None = None
 ) -> dg.SensorDefinition:
-    """The sensor of one group's control loop.
-
-    Args:
-        jobs: the rebalance job and the consumer job as the definitions have them; None: new ones.
-        timing: how a tick goes by; None: as the clock does.
-    """
+    """The sensor of one group's control loop; `jobs` None: new ones of rebalance and consumer."""
     steady = (timing or Timing()).steady
     turn, alerts = Turn(steady), LastingAlerts(group, steady)
 

@@ -22,11 +22,7 @@ _SHOWN = 3
 
 
 def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool:
-    """Whether the group is as people want it: also by those that are silent, who may still read.
-
-    Args:
-        fenced_after_s: who has not been heard for so long has ended itself.
-    """
+    """Whether the group is as people want it; who was not heard for `fenced_after_s` has ended itself."""
     if state is RunState.STOPPED:
         return not any((line.report_age_s or 0.0) <= fenced_after_s for line in _living(found))
     return found.is_converged and not found.waiting
@@ -132,11 +128,7 @@ class _Waiting:
             self._status.stop()
 
     def note(self, what: str) -> None:
-        """Say what is waited for, and wait a little.
-
-        Raises:
-            TransientError: that has been for long enough.
-        """
+        """Say what is waited for, and wait a little; a TransientError when that has been for long enough."""
         if time.monotonic() - self._began > self._timeout_s:
             raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the request stands; see `kgs status`")
         if self._status is not None:
@@ -147,11 +139,7 @@ class _Waiting:
         time.sleep(LOOK_EVERY_S)
 
     def refuse(self, found: GroupStatus) -> None:
-        """End the waiting where a replacement has stopped.
-
-        Raises:
-            PermanentError: a spare has not been able to open the same for too long.
-        """
+        """A PermanentError where a spare has not been able to open the same for too long."""
         refused = found.replacement.refused if found.replacement is not None and found.outdated else {}
         before, since = self._refused
         if refused.keys() != before.keys():

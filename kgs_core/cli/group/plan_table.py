@@ -23,11 +23,7 @@ _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
 def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0) -> None:
-    """Print to standard output.
-
-    Args:
-        left_out: partitions that somebody reads and the load does not have.
-    """
+    """Print to standard output; `left_out` are partitions that somebody reads and the load does not have."""
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
     show = _Shown(plan, group, factor, unit)

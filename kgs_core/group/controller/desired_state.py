@@ -31,11 +31,7 @@ class Goal:
 
 
 def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
-    """By the Target and by what people want; None: neither says anything, so nothing is changed.
-
-    Args:
-        target: that is to be reached; not the newest one while another is being written.
-    """
+    """By `target` (not the newest one while another is being written) and what people want; None: no change."""
     match view.run_state:
         case RunState.STOPPED:
             return Goal({}, (), ())

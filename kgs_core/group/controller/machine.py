@@ -56,11 +56,7 @@ def begin(options: Options, now: float, time_ms: int) -> Step:
 
 
 def step(state: ControllerState, event: Event, now: float) -> Step:
-    """The state after `event`, and what is to be done.
-
-    Raises:
-        ProtocolError: an answer to a command that was not given: a fault of whoever drives the controller.
-    """
+    """The state after `event`, and what is to be done. A ProtocolError for an answer to what was not asked."""
     if state.name is State.ENDED:
         return state, ()
     taken, notes = _take(state, event, now)

@@ -109,9 +109,8 @@ class GroupObserver:
     def recommend(self, now: float, *, target_stands: bool = False) -> tuple["GroupObserver", Recommendation]:
         """What is to be done now; launches and stops are taken for done.
 
-        Args:
-            target_stands: no other Target will be written soon, whatever is due: whoever the newest one wants is
-                started, for somebody may be waiting for him.
+        `target_stands`: no other Target will be written soon, so whoever the newest one wants is started: somebody may
+        be waiting for him.
         """
         found = select_target(self.state, now)
         state = self.state

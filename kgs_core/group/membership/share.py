@@ -30,11 +30,7 @@ class NamedPartitions:
         )
 
     def missing(self, partitions: Mapping[str, int]) -> list[str]:
-        """What was named and is not there, in words, a line for each range.
-
-        Args:
-            partitions: topic -> how many it has; none of a topic that does not exist.
-        """
+        """What was named and is not there, in words, a line for each range; `partitions` are how many a topic has."""
         found = []
         for topic, first, last in self.ranges:
             count = partitions.get(topic, 0)

@@ -39,11 +39,7 @@ class KafkaAssignmentReader:
         return self._refusals.count
 
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """See `AssignmentReader`.
-
-        Raises:
-            UnsafeError: a topic was made again since it was opened, or assignments were lost.
-        """
+        """See `AssignmentReader`. An UnsafeError where a topic was made again, or assignments were lost."""
         deadline = time.monotonic() + timeout_s
         while True:
             for _, received in self._taken(deadline - time.monotonic()):

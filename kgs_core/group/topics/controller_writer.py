@@ -147,12 +147,7 @@ class KafkaControllerWriter:
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
     ) -> Sequence[Received[Message]]:
-        """See `ControllerWriter`.
-
-        Raises:
-            TransientError: not written, or nothing is known of the result.
-            PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
-        """
+        """See `ControllerWriter`."""
         messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
         if not messages:
             return []

@@ -43,13 +43,9 @@ class HangingTransactions:
         self._where = topics.settings.kafka.bootstrap_servers
 
     def end_in(self, tps: Collection[TopicPartition], written: Mapping[TopicPartition, int] | None = None) -> str:
-        """Ends what is known to hang in these partitions.
+        """End what is known to hang in these partitions, and say why it did not; empty: nothing is open there any more.
 
-        Args:
-            written: partition -> an offset of a record of whose transaction Kafka has told us that it is committed.
-
-        Returns:
-            Why it did not; empty: it has ended all that was open there.
+        `written` is an offset of each partition whose transaction Kafka has told us to be committed.
         """
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
@@ -89,11 +85,7 @@ class HangingTransactions:
     def _outcomes(
         self, kafka: "OpenTransactions", hanging: Sequence["OpenTransaction"]
     ) -> dict["OpenTransaction", bool | str]:
-        """Whether committed records prove every write in it, by one of it or one that followed; or why nobody knows.
-
-        Raises:
-            TransientError: not all partitions could be read.
-        """
+        """Whether committed records prove every write in it, by one of it or one that followed; or why nobody knows."""
         if not hanging:
             return {}
         partitions = self._topics.partitions(GroupTopic.ASSIGNMENTS)

@@ -134,11 +134,7 @@ class GroupReader:
         return read
 
     def take_up_to(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[ReadMessage]:
-        """What has come when every partition is read as far as its end.
-
-        Raises:
-            NotAtEndError: Kafka does not answer, or a transaction stays open.
-        """
+        """What has come when every partition is read as far as its end; a NotAtEndError where that takes too long."""
         read: list[ReadMessage] = []
         deadline = time.monotonic() + timeout_s
         while behind := [tp for tp, end in ends.items() if self.positions[tp] < end]:

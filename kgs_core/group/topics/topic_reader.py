@@ -31,11 +31,7 @@ class KafkaGroupTopicReader:
     def __init__(
         self, topics: GroupTopics, timeout_s: float = READ_TIMEOUT_S, hanging: HangingTransactions | None = None
     ) -> None:
-        """Does nothing yet.
-
-        Args:
-            hanging: asked then to end what hangs; only for who has fenced the older controllers.
-        """
+        """`hanging` is asked to end what hangs at the time-out; only for who has fenced the older controllers."""
         self._topics = topics
         self._hanging = hanging
         self._timeout_s = timeout_s

@@ -57,12 +57,9 @@ class GroupTopic(StrEnum):
 
 
 def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
-    """Makes the topics that are missing and checks those that are there.
+    """Makes the topics that are missing; a ConfigError names all that is wrong with those that are there.
 
     Killed on the way, it makes the rest when it is called again.
-
-    Raises:
-        ConfigError: a topic is there and not as it must be; names every such fault.
     """
     names = {each: each.of(settings.group) for each in GroupTopic}
     known = admin.describe(names.values())
@@ -98,15 +95,7 @@ class GroupTopics:
     def __init__(
         self, settings: Settings, admin: KafkaAdmin, which: Collection[GroupTopic] = tuple(GroupTopic)
     ) -> None:
-        """Opens topics that exist.
-
-        Args:
-            which: those that this role has rights on.
-
-        Raises:
-            PermanentError: one does not exist.
-            ConfigError: one has too few or too many partitions.
-        """
+        """Open topics that exist, those that this role has rights on; each with the partitions that it needs."""
         self.settings = settings
         self.admin = admin
         self.written: dict[TopicPartition, tuple[int, float]] = {}
@@ -145,11 +134,7 @@ class GroupTopics:
         return 1 + (consumer - 1) % (self._known[self._names[GroupTopic.ASSIGNMENTS]].partitions - 1)
 
     def check(self) -> None:
-        """Asks Kafka whether these are the topics that were opened.
-
-        Raises:
-            UnsafeError: one was deleted, and maybe made again; or it has more partitions now, which moves queues.
-        """
+        """See that these are the topics that were opened; an UnsafeError where one was made again or has grown."""
         ids = self._ids.items()
         known = self._described(lambda known: all(n in known and known[n].topic_id == opened for n, opened in ids))
         for name, opened in self._ids.items():
