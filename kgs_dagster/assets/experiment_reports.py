@@ -113,29 +113,29 @@ def _front() -> dg.AssetsDefinition:
 
 
 def _latency() -> dg.AssetsDefinition:
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.simulation.plots import latency_chart
-
-        return latency_chart(load, groups)
-
     about = (
         f"How late data is read by the latency model, algorithms beside Kafka without a packer: {baseline_help()}. "
         "Latencies in seconds."
     )
-    return _report(LATENCY, about, draw, _rows_of("latency", _LATE))
+    return _report(LATENCY, about, _drawn_by("latency_chart"), _rows_of("latency", _LATE))
 
 
 def _bill() -> dg.AssetsDefinition:
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.simulation.plots import bill_chart
-
-        return bill_chart(load, groups)
-
     about = (
         "What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, bytes "
         "delayed, and the latency that one in a hundred exceeds."
     )
-    return _report(BILL, about, draw, _rows_of("bill", _BILL))
+    return _report(BILL, about, _drawn_by("bill_chart"), _rows_of("bill", _BILL))
+
+
+def _drawn_by(name: str) -> "Draw":
+    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
+        from kgs_core.simulation import plots
+
+        chart: Chart = getattr(plots, name)(load, groups)
+        return chart
+
+    return draw
 
 
 def _rows_of(name: str, columns: Sequence[str]) -> "Rows":

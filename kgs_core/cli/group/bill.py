@@ -192,7 +192,7 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
     from kgs_core.simulation.bill_charts import month_chart
 
     settings = settings_of(options["config_file"])
-    first = _month(options["month"])
+    first = _date("month", options["month"], "-01")
     if first > now.date():
         raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])
     days = [first + n * _DAY for n in range(31) if (first + n * _DAY).month == first.month]
@@ -240,23 +240,17 @@ def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
     if options["since"] is not None:
         until = moment_of("--until", options["until"]) if options["until"] is not None else now
         return moment_of("--since", options["since"]), until
-    day = _day(options["day"]) if options["day"] is not None else now.date() - _DAY
+    day = _date("day", options["day"]) if options["day"] is not None else now.date() - _DAY
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return begin, begin + _DAY
 
 
-def _day(text: str) -> date:
+def _date(option: str, text: str, rest: str = "") -> date:
     try:
-        return date.fromisoformat(text)
+        return date.fromisoformat(f"{text}{rest}")
     except ValueError:
-        raise ConfigError([f"--day: '{text}': write a day as 2026-11-15"]) from None
-
-
-def _month(text: str) -> date:
-    try:
-        return date.fromisoformat(f"{text}-01")
-    except ValueError:
-        raise ConfigError([f"--month: '{text}': write a month as 2026-11"]) from None
+        example = "2026-11-15".removesuffix("-15" if rest else "")
+        raise ConfigError([f"--{option}: '{text}': write a {option} as {example}"]) from None
 
 
 def _ms(moment: datetime) -> int:
