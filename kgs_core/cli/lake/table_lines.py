@@ -12,7 +12,8 @@ from kgs_core.errors import TransientError
 
 def show_tables(run: Callable[[Callable[[Any], None]], object], line: Callable[[Any], str], *, as_json: bool) -> int:
     """Print what `run` tells of each table, by `line` (empty: nothing) or as JSON; how many tables there were."""
-    shown, problems = 0, []
+    shown = 0
+    problems: list[str] = []
 
     def show(found: Any) -> None:
         nonlocal shown
