@@ -18,6 +18,7 @@ from kgs_core.packing import ALGORITHMS
 from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
 from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
@@ -233,7 +234,7 @@ def checked(
         asset_key=key,
         check_name=name,
         severity=severity,
-        metadata={"problems": dg.MetadataValue.md(figures.bullets(problems))} if problems else {},
+        metadata={"problems": dg.MetadataValue.md(bullets(problems))} if problems else {},
     )
 
 

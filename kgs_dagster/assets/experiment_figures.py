@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.errors import ConfigError
+from kgs_dagster import metadata
 
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
@@ -80,8 +81,7 @@ def group_rows(groups: "Sequence[SeedGroup]", names: Sequence[str]) -> list[Row]
 
 def table(rows: Sequence[Row], columns: Mapping[str, str]) -> dg.TableMetadataValue:
     """The first rows as a table; `columns`: name -> type."""
-    shown = [dg.TableRecord(dict(row)) for row in rows[:MOST_ROWS]]
-    return dg.MetadataValue.table(shown, dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()]))
+    return metadata.table(rows[:MOST_ROWS], columns)
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:

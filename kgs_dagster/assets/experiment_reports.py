@@ -10,9 +10,9 @@ import dagster as dg
 
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
-from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
+from kgs_dagster.metadata import bullets
 from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import dagster as dg
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
+from kgs_dagster.metadata import table
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -210,17 +211,16 @@ def _lines(asset: LakeAsset, tables: Sequence["TableView"]) -> dg.TableMetadataV
     rows: list[dict[str, Any]]
     if _is_of_one_topic(asset):
         rows = [
-            {"partition": p, "position": table.positions.get(p), "end": end, "lag": table.lag_of(p)}
-            for table in tables
-            for p, end in sorted(table.ends.items())
+            {"partition": p, "position": view.positions.get(p), "end": end, "lag": view.lag_of(p)}
+            for view in tables
+            for p, end in sorted(view.ends.items())
         ]
     else:
         rows = [
             {"topic": t.topic, "table": t.table, "rows": t.rows, "lag": t.lag, "files": t.files, "size": t.size_bytes}
             for t in tables
         ]
-    columns = [dg.TableColumn(n, "string" if n in ("topic", "table") else "int") for n in (rows[0] if rows else ())]
-    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
+    return table(rows, {name: "string" if name in ("topic", "table") else "int" for name in (rows[0] if rows else ())})
 
 
 def table_metadata(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:

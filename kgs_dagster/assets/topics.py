@@ -11,8 +11,8 @@ import dagster as dg
 
 from kgs_core.config import TopicRule
 from kgs_core.errors import KgsError, TransientError
-from kgs_dagster.assets.control_loop_figures import three_digits
 from kgs_dagster.assets.lake import Seen, lake_layout
+from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ def _metadata(rule: TopicRule, views: "Sequence[TableView]", found: _Topics, rat
         "retention": found.retention or None,
     }
     if rule.pattern is not None:
-        rows = [dg.TableRecord({"topic": view.topic, "partitions": len(view.ends)}) for view in views]
-        columns = [dg.TableColumn("topic", "string"), dg.TableColumn("partitions", "int")]
-        plain |= {"topics": dg.MetadataValue.table(rows, dg.TableSchema(columns))}
+        rows = [{"topic": view.topic, "partitions": len(view.ends)} for view in views]
+        plain |= {"topics": table(rows, {"topic": "string", "partitions": "int"})}
     return {name: value for name, value in plain.items() if value is not None}

@@ -12,9 +12,9 @@ import dagster as dg
 from kgs_core.reporting.group_alerts import Alerts, GroupAlert, group_alerts
 from kgs_core.reporting.status import observed_status
 from kgs_dagster.assets.control_loop import HANDOVER, WRITE_SPEEDS
-from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.checks.group_view import observed
 from kgs_dagster.checks.results import by_hand, unless_shown
+from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 

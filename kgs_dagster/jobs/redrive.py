@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kgs_core.config import Settings
 from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.metadata import table
 from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
@@ -62,10 +63,8 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
 
 
 def _metadata(found: "RedriveResult") -> dict[str, int | dg.MetadataValue]:
-    columns = [dg.TableColumn("code", "string"), dg.TableColumn("letters", "int"), dg.TableColumn("example", "string")]
     lines = [
-        dg.TableRecord({"code": code, "letters": count, "example": found.examples[code]})
-        for code, count in found.failed.most_common()
+        {"code": code, "letters": count, "example": found.examples[code]} for code, count in found.failed.most_common()
     ]
     return {
         "letters": found.letters,
@@ -75,5 +74,5 @@ def _metadata(found: "RedriveResult") -> dict[str, int | dg.MetadataValue]:
         "dropped": found.dropped,
         "unsettled": found.unsettled,
         "failed": found.failed.total(),
-        "reasons": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+        "reasons": table(lines, {"code": "string", "letters": "int", "example": "string"}),
     }
