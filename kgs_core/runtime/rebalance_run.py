@@ -6,9 +6,9 @@ change has come. So each part can also be done alone; what it needs of the ones 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
@@ -17,21 +17,74 @@ from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.preview import Preview, preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.group.controller.write_guard import check_owners, check_write
-from kgs_core.group.protocol import Message, Received
+from kgs_core.group.protocol import Message, Received, Target
 from kgs_core.group.view.events import Measured, Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
+from kgs_core.model import TopicPartition
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.planning.plan import moves_between
+from kgs_core.planning.plan import Move, moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
-from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
 _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
 """How long a run goes on without an answer of Kafka, beside what its change may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Result of assigning the group.
+
+    Attributes:
+        is_written: it is another one.
+        preview: the plan at that moment, and those of other algorithms.
+        outcome: None: there is something to hand over.
+    """
+
+    before: Received[Target] | None
+    target: Received[Target] | None
+    is_written: bool
+    preview: Preview | None
+    outcome: ControllerOutcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Price of a change.
+
+    Attributes:
+        moves: which, from the fastest to the slowest; None: not known any more.
+    """
+
+    target: Received[Target] | None
+    rscore: float = 0.0
+    moved: int = 0
+    moves: tuple[Move, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """End of a change.
+
+    Attributes:
+        gaps_s: partition that has another owner -> seconds for which it had none.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+            end may come much later: it waits for a new spare, too.
+        started_s: from the Target until all consumers had joined that it reads by; None: another run wrote the
+            Target, or they have not.
+    """
+
+    outcome: ControllerOutcome
+    target: Received[Target] | None
+    duration_s: float
+    gaps_s: Mapping[TopicPartition, float]
+    unowned: frozenset[TopicPartition]
+    double_owners: tuple[str, ...] = ()
+    taken_ms: int | None = None
+    started_s: float | None = None
 
 
 class RebalanceRun:

@@ -15,7 +15,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.group.controller.state import Result
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
-from kgs_core.runtime.rebalance_results import HandedOver
+from kgs_core.runtime.rebalance_run import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import bullets

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.cli.options import local_brokers_option
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.extras import require
 
@@ -18,7 +19,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
-@click.option("--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port.")
+@local_brokers_option
 @click.option(
     "--time-factor",
     type=_ABOVE_0,
