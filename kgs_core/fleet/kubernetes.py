@@ -61,12 +61,10 @@ class KubernetesFleet:
         jobs: ConsumerJobs,
         api: KubernetesApi,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._jobs = jobs
         self._api = api
         self._clock = clock
-        self._wall = wall
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._numbers = itertools.count(1)
@@ -82,7 +80,7 @@ class KubernetesFleet:
     def runs(self) -> Sequence[Run]:
         """Every run that has not ended, and those that ended within the last hour, as the last look has found them."""
         with self._lock:
-            now, wall = self._clock(), self._wall()
+            now, wall = self._clock(), time.time()
             found = [
                 Run(run.consumer, run.handle, max(0.0, wall - run.created_s), run.is_over, run.exit_code, run.trouble)
                 for run in self._look.runs.values()
@@ -188,7 +186,7 @@ class KubernetesFleet:
         for handle, before in self._look.runs.items():
             if handle not in look.runs:
                 code = before.exit_code if before.is_over else None
-                age_s = max(0.0, self._wall() - before.created_s)
+                age_s = max(0.0, time.time() - before.created_s)
                 ended = Run(before.consumer, handle, age_s, is_over=True, exit_code=code, why=before.trouble)
                 self._ended[handle] = _Ended(ended, now)
         for run in look.runs.values():
