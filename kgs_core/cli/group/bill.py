@@ -14,7 +14,6 @@ from kgs_core.cli.options import config_option
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
-from kgs_core.extras import require
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -91,7 +90,9 @@ def bill(context: click.Context, /, **options: Any) -> None:
     _check(named)
     plot_file: Path | None = options["plot_file"]
     if plot_file is not None:
-        _check_plot(plot_file)
+        from kgs_core.api.replays import check_plot
+
+        check_plot("--plot", plot_file)
     now = datetime.now(UTC)
     if options["from_file"] is not None:
         values, charts = _from_file(options, named)
@@ -121,15 +122,6 @@ def _check(named: set[str]) -> None:
         problems.append("--keep: keeps whole days: name one by --day, or a --month")
     if problems:
         raise ConfigError(problems)
-
-
-def _check_plot(path: Path) -> None:
-    from kgs_core.system.files import check_writable
-
-    if path.suffix.lower() not in (".svg", ".png"):
-        raise ConfigError([f"--plot: {path}: name a file that ends in .svg or .png"])
-    require("plots", "--plot")
-    check_writable("--plot", path)
 
 
 def _plot(path: Path, charts: list[Any]) -> None:

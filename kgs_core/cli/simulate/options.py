@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kgs_core.api.replays import comparison_grid
+from kgs_core.api.replays import check_plot, comparison_grid
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY, PackingSettings
 from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
-from kgs_core.extras import require
 from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
@@ -136,13 +135,10 @@ def spark_settings(master: str, config_file: Path, environ: Mapping[str, str]) -
 
 def _check(given: SimulateOptions, named: Collection[str]) -> None:
     problems = [*_wrong_company(given, named), *_wrong_numbers(given)]
-    if given.plot_file is not None and given.plot_file.suffix.lower() not in (".svg", ".png"):
-        problems.append(f"--plot: {given.plot_file}: name a file that ends in .svg or .png")
     if given.plot_file is not None:
-        problems += _problems_of(partial(require, "plots", "--plot"))
-    for option, path in (("--plot", given.plot_file), ("--results", given.results_file)):
-        if path is not None:
-            problems += _problems_of(partial(check_writable, option, path))
+        problems += _problems_of(partial(check_plot, "--plot", given.plot_file))
+    if given.results_file is not None:
+        problems += _problems_of(partial(check_writable, "--results", given.results_file))
     for check in (algorithm_names, _baselines, _deltas, _starts, _specs):
         problems += _problems_of(partial(check, given))
     if problems:
