@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import TypeAdapter, ValidationError
@@ -20,14 +20,13 @@ from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
 from kgs_dagster.jobs.prune import prune_runs_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
 from kgs_dagster.run_process import NOT_ENDED
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
 if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
     from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 
 LOOK_EVERY_S = 60
@@ -41,7 +40,6 @@ AUDIT_CRON = "37 3 * * *"
 LATEST_CRON = "*/5 * * * *"
 CATALOG_CRON = "4,19,34,49 * * * *"
 PRUNE_CRON = "7 4 * * *"
-Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
 Look = Callable[[], "LakeSnapshot"]
 _CURSOR = TypeAdapter(dict[str, Seen])
 _log = logging.getLogger(__name__)
@@ -81,7 +79,7 @@ def lake_sensor(
     look: Look | None = None,
     clock: Callable[[], float] = time.time,
     retentions: Callable[[Sequence[str]], Retentions] | None = None,
-    audit: "Job | None" = None,
+    audit: Job | None = None,
 ) -> dg.SensorDefinition:
     """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
 

@@ -18,7 +18,6 @@ from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.assets.side_tables import side_assets
 from kgs_dagster.automation import (
     AUDIT_CRON,
-    Job,
     lake_sensor,
     lost_runs_sensor,
     run_failure_sensor,
@@ -35,6 +34,7 @@ from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.sensors.workloads import workloads_sensor

@@ -4,7 +4,7 @@ One controller lives through all steps of a run, which is why they run in one pr
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +74,6 @@ class Rebalance:
             self._is_claimed = True
 
     @property
-    def options(self) -> Options:
-        """How the group's controller is set up."""
-        return replace(group_options(self._group, self.config.algorithm), applies_plan=self.config.applies_plan)
-
-    @property
     def run(self) -> "RebalanceRun":
         """The one controller of this run."""
         if self._run is None:
@@ -89,7 +84,8 @@ class Rebalance:
             reference = Reference(
                 config.measurement_offset, config.report_offset, config.report_age_s, packs=config.packs
             )
-            self._run = RebalanceRun(self._group.name, self.options, reference, self._ports)
+            options = replace(group_options(self._group, config.algorithm), applies_plan=config.applies_plan)
+            self._run = RebalanceRun(self._group.name, options, reference, self._ports)
         return self._run
 
 
@@ -115,12 +111,8 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPo
     from kgs_core.monitor.kafka.feed import MeasurementFeed
     from kgs_core.runtime.rebalance_ports import RunPorts
 
-    feed = MeasurementFeed(group.settings)
-    with GroupConnections(group.settings) as topics:
-        try:
-            yield RunPorts(topics, DagsterFleet(instance, group), feed)
-        finally:
-            feed.close()
+    with GroupConnections(group.settings) as topics, closing(MeasurementFeed(group.settings)) as feed:
+        yield RunPorts(topics, DagsterFleet(instance, group), feed)
 
 
 def control_resources(group: GroupConfig, connect: Connect = connect) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Which process carries out a run: written on the run when it begins, and asked about when it is to be ended."""
 
 import json
+import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,6 +60,20 @@ def failures_named() -> Iterator[None]:
         yield
     except KgsError as e:
         raise dg.Failure(str(e), allow_retries=False) from e
+
+
+@contextmanager
+def logging_to(handler: logging.Handler, name: str) -> Iterator[None]:
+    """While the block runs, what the logger of this name says goes to `handler`, too."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def fail_if(problems: Sequence[str]) -> None:

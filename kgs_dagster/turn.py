@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kgs_core.group.view.plain_text import counted
+
 HANGS_AFTER_S = 180.0
 """A tick lasts for a minute at most; what hangs in it (a database, a client's end, a store) may not come back."""
 MOST_HUNG = 3
@@ -38,7 +40,9 @@ class Turn:
             ages = [now - begun for _, begun in self._begun if now - begun > HANGS_AFTER_S]
         if not ages:
             return ""
-        return f"{_looks(len(ages))} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
+        return (
+            f"{counted(len(ages), 'look')} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
+        )
 
     def _take(self, ticket: object) -> str:
         now = self._steady()
@@ -48,12 +52,8 @@ class Turn:
                 return "the look before this one is not over"
             if len(ages) >= MOST_HUNG:
                 return (
-                    f"{_looks(len(ages))} hang, since {max(ages):.0f} s: nothing is looked at any more: restart the "
-                    "code location, and see in its log what does not answer"
+                    f"{counted(len(ages), 'look')} hang, since {max(ages):.0f} s: nothing is looked at any more: restart "
+                    "the code location, and see in its log what does not answer"
                 )
             self._begun.append((ticket, now))
             return ""
-
-
-def _looks(count: int) -> str:
-    return "1 look" if count == 1 else f"{count} looks"

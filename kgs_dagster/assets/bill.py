@@ -65,13 +65,10 @@ def bill_asset(group: GroupConfig, make_bill: MakeBill = make_bill) -> dg.Assets
 def metadata_of(bill: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a bill, as `Bill.to_dict` gives it; what is not known is not there."""
     moves = bill["moves"] or {}
-    figures = {name: bill[name] for name in _FIGURES} | {name: moves.get(name) for name in _OF_MOVES}
-    figures |= {f"{row['name']}_consumer_hours": row["consumer_hours"] for row in bill["compared"]}
+    figures = {f"{row['name']}_consumer_hours": row["consumer_hours"] for row in bill["compared"]}
+    # In this order: what was used in all, not only in the time that is compared
+    figures |= {name: bill[name] for name in _FIGURES} | {name: moves.get(name) for name in _OF_MOVES}
     found: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
-    # What was used in all, not only in the time that is compared
-    found.pop("used_consumer_hours", None)
-    if bill["used_consumer_hours"] is not None:
-        found["used_consumer_hours"] = bill["used_consumer_hours"]
     found |= {"known_h": bill["known_s"] / 3600, "compared_h": bill["compared_s"] / 3600}
     if bill["compared"]:
         known = ({name: row[name] for name in _COLUMNS if row[name] is not None} for row in bill["compared"])

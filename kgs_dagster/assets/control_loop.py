@@ -20,7 +20,7 @@ from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
-from kgs_dagster.run_process import failures_named
+from kgs_dagster.run_process import failures_named, logging_to
 from kgs_dagster.settings import GroupConfig
 
 WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
@@ -257,16 +257,8 @@ def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
 
     No error is worth a retry: the sensor asks for another run, with newer measurements.
     """
-    logger, handler = logging.getLogger(_CONTROL_LOG), _RunLog(context.log)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        with failures_named():
-            yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+    with logging_to(_RunLog(context.log), _CONTROL_LOG), failures_named():
+        yield
 
 
 class _RunLog(logging.Handler):

@@ -8,9 +8,10 @@ from kgs_core.group.controller.write_guard import check_owners
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values
-from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked
-from kgs_dagster.checks.group_view import capacity_now, observed
+from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked, rebalance_of
+from kgs_dagster.checks.group_view import observed
 from kgs_dagster.resources import rebalance_key
+from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
 
 TARGET_NOW, OWNERS_NOW, CAPACITY_NOW = "newest_target", "owners_now", "capacity_now"
@@ -48,9 +49,9 @@ def control_loop_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
             checked(assignment, TARGET_NOW, wrong),
             checked(handover, OWNERS_NOW, owners, dg.AssetCheckSeverity.ERROR),
         ]
-        # The feed is asked only for this one
-        is_asked = control_loop_check_keys(group)[-1] in context.selected_asset_check_keys
-        results += [_capacity(group, capacity_now(context, group))] if is_asked else []
+        if control_loop_check_keys(group)[-1] in context.selected_asset_check_keys:  # the feed is asked for this alone
+            with failures_named():
+                results.append(_capacity(group, rebalance_of(context, group).run.capacity()))
         for key, result in zip(control_loop_check_keys(group), results, strict=False):
             if key in context.selected_asset_check_keys:
                 yield result

@@ -4,7 +4,6 @@ import dagster as dg
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation
-from kgs_core.planning.learnt_capacity import Capacity
 from kgs_dagster.assets.control_loop import rebalance_of
 from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
@@ -19,9 +18,3 @@ def observed(
         state = (run.look()[0] if measure else run.observe()).state
     silent = state.view.suspects(state.listening.at, group.settings.membership.suspect_after_s)
     return state, silent
-
-
-def capacity_now(context: dg.AssetCheckExecutionContext, group: GroupConfig) -> Capacity:
-    """The learnt capacity beside the configured one."""
-    with failures_named():
-        return rebalance_of(context, group).run.capacity()

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.jobs.shape import op_job
+from kgs_dagster.launch import GROUP
 from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks, tells_how_it_is
-from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME, claim_run
+from kgs_dagster.run_process import DAY_S, ENDED, claim_run
 from kgs_dagster.settings import GroupConfig
 
 TICKING = (
@@ -77,17 +78,11 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
             what = f"{len(failed)} runs are not deleted, and are tried again: run {first}: {why}"
             raise dg.Failure(what, allow_retries=False)
 
-    @dg.job(
-        name=f"prune_runs_job{group.suffix}",
-        description=f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its "
-        "sensors recorded long ago, and their ticks. Of jobs that make assets the last good run stays.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "prune", MAX_RUNTIME: str(DAY_S)},
+    about = (
+        f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its sensors "
+        "recorded long ago, and their ticks. Of jobs that make assets the last good run stays."
     )
-    def job() -> None:
-        prune_runs()
-
-    return job
+    return op_job(group, "prune_runs_job", "prune", prune_runs, about, DAY_S)
 
 
 def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -12,13 +11,11 @@ from kgs_core.runtime.rebalance_run import longest_run_s
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
+from kgs_dagster.jobs.shape import AssetJob, asset_job
 from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
 from kgs_dagster.resources import UNFINISHED, RebalanceConfig, rebalance_key
-from kgs_dagster.run_process import ENDED, MAX_RUNTIME, NOT_ENDED, database, end_hung_run
+from kgs_dagster.run_process import ENDED, NOT_ENDED, database, end_hung_run
 from kgs_dagster.settings import GroupConfig
-
-if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 REBALANCE = "kgs/group-rebalance"
 """One run at a time for each value: a limit of the instance."""
@@ -44,23 +41,20 @@ class Hold:
     target_stands: bool
 
 
-def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
+def rebalance_job(group: GroupConfig) -> AssetJob:
     """The four steps of one change. In one process: its controller lives through all of them, and starts once."""
     alerts = [group_alert_key(group, alert) for alert in GroupAlert]
     checks = dg.AssetSelection.checks(*control_loop_check_keys(group), *alerts)
-    return dg.define_asset_job(
-        f"rebalance_job{group.suffix}",
-        selection=dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
-        description=f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
+    return asset_job(
+        group,
+        "rebalance_job",
+        REBALANCE_ROLE,
+        dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
+        f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
         "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now. With dry_run "
         "it only shows the plan.",
-        executor_def=dg.in_process_executor,
-        tags={
-            GROUP: group.name,
-            ROLE: REBALANCE_ROLE,
-            REBALANCE: group.name,
-            MAX_RUNTIME: f"{longest_run_s(group.settings.membership) + MONITORED_AFTER_S:.0f}",
-        },
+        longest_run_s(group.settings.membership) + MONITORED_AFTER_S,
+        tags={REBALANCE: group.name},
     )
 
 
@@ -98,7 +92,7 @@ class RebalanceRuns:
 
         A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
         """
-        found = [record for record in self._newest(NOT_ENDED, _REMEMBERED) if not self._is_given_up(record)]
+        found = [record for record in self._newest(NOT_ENDED) if not self._is_given_up(record)]
         if found:
             run = found[0].dagster_run
             age_s = self._clock() - found[0].create_timestamp.timestamp()
@@ -145,15 +139,14 @@ class RebalanceRuns:
 
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""
-        records = self._newest(ENDED, _REMEMBERED)
+        records = self._newest(ENDED)
         ends = (i for i, each in enumerate(records) if not _has_failed(each.dagster_run))
         return records[: next(ends, len(records))]
 
-    def _newest(self, statuses: Sequence[dg.DagsterRunStatus], most: int) -> list[dg.RunRecord]:
+    def _newest(self, statuses: Sequence[dg.DagsterRunStatus]) -> list[dg.RunRecord]:
+        wanted = dg.RunsFilter(tags=self._tags, statuses=list(statuses))
         with database("runs cannot be read"):
-            return list(
-                self._instance.get_run_records(dg.RunsFilter(tags=self._tags, statuses=list(statuses)), limit=most)
-            )
+            return list(self._instance.get_run_records(wanted, limit=_REMEMBERED))
 
 
 def _has_failed(run: dg.DagsterRun) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
@@ -11,18 +10,15 @@ from kgs_dagster.checks.bad_records import changed_evaluations
 from kgs_dagster.checks.group_alerts import LastingAlerts
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.resources import group_options
 from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
-if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
 READ_TIMEOUT_S = 15.0
 """A tick must not take a minute; the next one tries again."""
-Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
 Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[SensorPorts]]
 
 
