@@ -52,8 +52,8 @@ class Turn:
                 return "the look before this one is not over"
             if len(ages) >= MOST_HUNG:
                 return (
-                    f"{counted(len(ages), 'look')} hang, since {max(ages):.0f} s: nothing is looked at any more: restart "
-                    "the code location, and see in its log what does not answer"
+                    f"{counted(len(ages), 'look')} hang, since {max(ages):.0f} s: nothing is looked at any more: "
+                    "restart the code location, and see in its log what does not answer"
                 )
             self._begun.append((ticket, now))
             return ""
