@@ -45,7 +45,7 @@ def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def python_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that confluent_kafka's classes take, `oauth_cb` among them; a TransientError where there is none now.
+    """Settings that confluent_kafka's classes take, with `oauth_cb`; a TransientError where there is no token now.
 
     The client itself would say so after ten seconds, in other words.
     """

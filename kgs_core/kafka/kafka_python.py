@@ -47,7 +47,6 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
     """Tokens of a `TokenSource` as kafka-python asks for them."""
 
     def __init__(self, source: TokenSource) -> None:
-        """Provider that asks `source` at each sign-in."""
         self._source = source
         self._extensions: dict[str, str] = {}
 

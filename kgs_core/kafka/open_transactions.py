@@ -58,7 +58,6 @@ class OpenTransactions:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connects."""
         self._where = settings.kafka.bootstrap_servers
         self._client: KafkaAdminClient = open_kafka_python(settings, _TIMEOUT_S)
 

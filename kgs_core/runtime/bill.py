@@ -52,12 +52,6 @@ class BillTerms:
     interval_s: float = 60.0
     p99_s: float | None = None
 
-    @property
-    def conditions(self) -> Conditions:
-        """Of the replays."""
-        read_speed = 100 * self.consumer_capacity / self.capacity
-        return Conditions(self.capacity, LatencySettings(read_speed, self.interval_s), record_latency=True)
-
 
 def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
     """As the configuration has them; a learnt capacity by the group's newest Target, or else measured here."""
@@ -177,7 +171,8 @@ def day_of(day: date) -> Period:
 
 def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
-    conditions = terms.conditions
+    latency = LatencySettings(100 * terms.consumer_capacity / terms.capacity, terms.interval_s)
+    conditions = Conditions(terms.capacity, latency, record_latency=True)
     own = own_cost(load, conditions, terms.algorithm, terms.consumer_weight, _random)
     p99_s = own.p99_s if terms.p99_s is None else terms.p99_s
     others = tuple(costs_at(p99_s, load, conditions, _random))

@@ -147,10 +147,11 @@ class GroupConsumer:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
         """
         identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
-        membership = SharedMembership(Membership.join(identity, self._pace(), time.monotonic()))
+        timing = self._settings.membership
+        pace = MembershipTiming(timing.heartbeat_s, timing.suspect_after_s, self._settings.consumer.batch_timeout_s)
+        membership = SharedMembership(Membership.join(identity, pace, time.monotonic()))
         queue, writer = ports
         assignments, reports = AssignmentThread(membership, queue, stop, interrupt), ReportThread(membership, writer)
-        pace = membership.now.pace
         shortest_s = min(pace.batch_timeout_s, FENCE_FACTOR * pace.suspect_after_s)
         start_watchdog(
             lambda now: (
@@ -197,9 +198,3 @@ class GroupConsumer:
             membership.wait(lambda m: m.last_report is not None and m.last_report.why == why, SAY_WHY_S)
         if self._hosting.last_word is not None:
             self._hosting.last_word(why)
-
-    def _pace(self) -> MembershipTiming:
-        membership = self._settings.membership
-        return MembershipTiming(
-            membership.heartbeat_s, membership.suspect_after_s, self._settings.consumer.batch_timeout_s
-        )

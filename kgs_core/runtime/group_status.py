@@ -30,6 +30,7 @@ class GroupWatch:
 
     Attributes:
         snapshot: the lake as the last look with it has found it.
+        view: what the topics have said up to the last look.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class GroupWatch:
         self._lake = LakeView(settings)
         self._observe = observe
         self.snapshot: LakeSnapshot | None = None
-        self._view = GroupView()
+        self.view = GroupView()
         self._take(self._topic_reader.read_to_end())
 
     def __enter__(self) -> Self:
@@ -56,12 +57,7 @@ class GroupWatch:
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        return group_status(self._settings, self._view, facts, time.monotonic(), round(time.time() * 1000))
-
-    @property
-    def view(self) -> GroupView:
-        """What the topics have said up to the last look."""
-        return self._view
+        return group_status(self._settings, self.view, facts, time.monotonic(), round(time.time() * 1000))
 
     def close(self) -> None:
         """End the connections."""
@@ -72,7 +68,7 @@ class GroupWatch:
         # The view takes the newest report for one that has come just now; after an outage that may be days ago
         newest_ms = max((r.timestamp_ms for r in received if isinstance(r.message, Report | Heartbeat)), default=None)
         age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
-        self._view = self._view.take_all(received, time.monotonic() - age_s)
+        self.view = self.view.take_all(received, time.monotonic() - age_s)
 
     def _facts(self, *, with_lake: bool) -> ExternalFacts:
         problems: list[str] = []

@@ -88,7 +88,11 @@ class HandedOver:
 
 
 class RebalanceRun:
-    """One run. For one thread."""
+    """One run. For one thread.
+
+    Attributes:
+        problems: what was found wrong with a write, which was not made because of it.
+    """
 
     def __init__(self, group: str, options: Options, reference: Reference, ports: RunPorts) -> None:
         self._group = group
@@ -104,7 +108,7 @@ class RebalanceRun:
         self._assigned: Assigned | None = None
         self._unread = Unread()
         self._has_heard = False
-        self._problems: tuple[str, ...] = ()
+        self.problems: tuple[str, ...] = ()
 
     def measure(self) -> Measured:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
@@ -227,11 +231,6 @@ class RebalanceRun:
         return made
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """What was found wrong with a write, which was not made because of it."""
-        return self._problems
-
-    @property
     def _state(self) -> ControllerState:
         if self._loop is None:
             raise AssertionError("the run has not begun")
@@ -270,11 +269,11 @@ class RebalanceRun:
 
     def _check(self, write: Write) -> None:
         state = self._state
-        self._problems = check_write(state.view, state.suspects(), write, strict=state.strict)
-        if self._problems:
+        self.problems = check_write(state.view, state.suspects(), write, strict=state.strict)
+        if self.problems:
             raise UnsafeError(
                 f"group {self._group}: not written, for it would break what must always hold: "
-                f"{'; '.join(self._problems)}: a fault of kgs, please report it"
+                f"{'; '.join(self.problems)}: a fault of kgs, please report it"
             )
         if write.target is not None and self._before is None:
             self._before = state
