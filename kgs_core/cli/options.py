@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 config_option = click.option(
     "--config",
@@ -22,3 +23,8 @@ bootstrap_option = click.option(
 local_brokers_option = click.option(
     "--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port."
 )
+
+
+def given_options(context: click.Context) -> set[str]:
+    """Names of the parameters that were given, be it by the environment."""
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}

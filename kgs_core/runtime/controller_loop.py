@@ -91,7 +91,11 @@ def controller_options(settings: Settings, packing: PackingSettings) -> Options:
 
 
 class ControlLoop:
-    """One controller's life."""
+    """One controller's life.
+
+    Attributes:
+        state: what the controller knows; there is none before `start`.
+    """
 
     def __init__(
         self,
@@ -108,12 +112,7 @@ class ControlLoop:
         self._wall = wall
         self._say = LogOnChange(lambda text: _log.warning("%s", text) if text else None)  # not ten times a second
         self._fleet_due_s = self._tick_due_s = float("-inf")
-        self._state: ControllerState
-
-    @property
-    def state(self) -> ControllerState:
-        """What the controller knows; there is none before `start`."""
-        return self._state
+        self.state: ControllerState
 
     def run(self, stop: StopFlag) -> ControllerOutcome | None:
         """Look after the group until `stop`, or, where only one change is asked for, until that is over.
@@ -130,18 +129,18 @@ class ControlLoop:
 
     def start(self, stop: StopFlag) -> None:
         """Fence every older controller, and read the topics to their ends."""
-        self._state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
+        self.state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
         self._carry_out(commands, stop)
 
     def go_on(
         self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
     ) -> ControllerOutcome | None:
         """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over."""
-        while not self._is_over(stop) and not until(self._state):
+        while not self._is_over(stop) and not until(self.state):
             for event in self._events():
-                if not self._is_over(stop) and not until(self._state):
+                if not self._is_over(stop) and not until(self.state):
                     self._tell(event, stop)
-        outcome = self._state.outcome
+        outcome = self.state.outcome
         if outcome is not None and outcome.result is Result.FENCED:
             raise FencedError(
                 f"controller of group {self._group}: {outcome.reason}: this one has ended, do not start it again"
@@ -149,7 +148,7 @@ class ControlLoop:
         return outcome
 
     def _is_over(self, stop: StopFlag) -> bool:
-        return stop.is_set or self._state.outcome is not None
+        return stop.is_set or self.state.outcome is not None
 
     def _events(self) -> Iterable[Event]:
         """What has happened since the last look; waits a moment for news of the group."""
@@ -165,7 +164,7 @@ class ControlLoop:
         now = self._clock()
         if now >= self._fleet_due_s:
             self._fleet_due_s = now + FLEET_EVERY_S
-            yield fleet_seen(self._ports.fleet, self._state.view)
+            yield fleet_seen(self._ports.fleet, self.state.view)
         if (measured := self._ports.measurements.newest()) is not None:
             yield measured
         if now >= self._tick_due_s:
@@ -173,7 +172,7 @@ class ControlLoop:
             yield Tick()
 
     def _tell(self, event: Event, stop: StopFlag) -> None:
-        self._state, commands = step(self._state, event, self._clock())
+        self.state, commands = step(self.state, event, self._clock())
         self._carry_out(commands, stop)
 
     def _carry_out(self, commands: Iterable[Command], stop: StopFlag) -> None:
@@ -190,7 +189,7 @@ class ControlLoop:
             if isinstance(answer, Fenced):
                 due.clear()  # S5: nothing behind a refused write has an effect
             if answer is not None:
-                self._state, more = step(self._state, answer, self._clock())
+                self.state, more = step(self.state, answer, self._clock())
                 due.extend(more)
 
     def _execute(self, command: Command) -> Event | None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from kgs_core.api.configuration import settings_of
-from kgs_core.cli.options import config_option
+from kgs_core.cli.options import config_option, given_options
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
@@ -86,7 +85,7 @@ def bill(context: click.Context, /, **options: Any) -> None:
     kgs bill --month 2026-11 --plot november.svg
     kgs bill --from week.jsonl --interval 300 --capacity 160000 --price 0.05
     """  # noqa: D301 - \b is click's
-    named = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    named = given_options(context)
     _check(named)
     plot_file: Path | None = options["plot_file"]
     if plot_file is not None:
@@ -152,20 +151,25 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
 
 def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], list[Any]]:
     from kgs_core.reporting.usage import Period
-    from kgs_core.runtime.bill import bill_of_group, terms_of
+    from kgs_core.runtime.bill import bill_of_group, day_of, terms_of
     from kgs_core.simulation.bill_charts import bill_charts
+    from kgs_core.system.moments import moment_of
 
     settings = settings_of(options["config_file"])
-    begin, end = _range(options, now)
+    day = _date("day", options["day"]) if options["day"] is not None else now.date() - _DAY
+    asked = day_of(day)
+    if options["since"] is not None:
+        until = moment_of("--until", options["until"]) if options["until"] is not None else now
+        asked = Period(_ms(moment_of("--since", options["since"])), _ms(until))
     found = bill_of_group(
         settings,
-        Period(_ms(begin), _ms(end)),
+        asked,
         _ms(now),
         _terms(terms_of(settings, has_group=options["capacity"] is None), options),
     )
     values = found.to_dict()
     if options["keep"]:
-        _keep(settings, begin.date(), values)
+        _keep(settings, day, values)
     return values, bill_charts(found)
 
 
@@ -224,17 +228,6 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
         )
     price = given.price if options["price"] is None else replace(given.price, per_consumer_hour=options["price"])
     return replace(given, price=price, interval_s=options["interval_s"], p99_s=options["p99_s"])
-
-
-def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
-    from kgs_core.system.moments import moment_of
-
-    if options["since"] is not None:
-        until = moment_of("--until", options["until"]) if options["until"] is not None else now
-        return moment_of("--since", options["since"]), until
-    day = _date("day", options["day"]) if options["day"] is not None else now.date() - _DAY
-    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return begin, begin + _DAY
 
 
 def _date(option: str, text: str, rest: str = "") -> date:

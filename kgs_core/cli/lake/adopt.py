@@ -91,8 +91,8 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
     pending = adoption.pending(topics)
     if not pending:
         click.echo(f"group {old} has handed over all its tables already: nothing to do")
-    if pending:
-        _note_running(settings, old)
+        return
+    _note_running(settings, old)
     for table in pending:
         if yes:
             adoption.carry_out(table)
@@ -100,7 +100,7 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
             f"table {table.table}: {', '.join(table.topics)}, positions: {table.positions}: "
             f"{'now' if yes else 'would be'} group {settings.group}'s, no longer {old}'s"
         )
-    if pending and not yes:
+    if not yes:
         click.echo(_DRY)
 
 
