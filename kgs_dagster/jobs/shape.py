@@ -31,7 +31,7 @@ def asset_job(  # noqa: PLR0913 - what a job has
         selection=selection,
         description=description,
         executor_def=dg.in_process_executor,
-        tags=_tags(group, role, longest_s) | tags,
+        tags={**_tags(group, role, longest_s), **tags},
     )
 
 
