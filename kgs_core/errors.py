@@ -33,7 +33,11 @@ class ProtocolError(KgsError):
 
 
 class PortError(KgsError):
-    """Raised by adapters only, `from` the client library's exception."""
+    """Raised by adapters only, `from` the client library's exception.
+
+    Whoever asks Kafka, the lake, a cluster or Dagster's database may get one. A docstring names it only where it says
+    more than that there was no answer (TransientError) or a refusal (PermanentError).
+    """
 
 
 class TransientError(PortError):

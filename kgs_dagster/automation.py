@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import TypeAdapter, ValidationError
@@ -20,14 +20,13 @@ from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
 from kgs_dagster.jobs.prune import prune_runs_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
-from kgs_dagster.run_process import ENDED
+from kgs_dagster.run_process import NOT_ENDED
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
 if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
     from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 
 LOOK_EVERY_S = 60
@@ -41,7 +40,6 @@ AUDIT_CRON = "37 3 * * *"
 LATEST_CRON = "*/5 * * * *"
 CATALOG_CRON = "4,19,34,49 * * * *"
 PRUNE_CRON = "7 4 * * *"
-Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
 Look = Callable[[], "LakeSnapshot"]
 _CURSOR = TypeAdapter(dict[str, Seen])
 _log = logging.getLogger(__name__)
@@ -63,8 +61,7 @@ def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
     """Runs a job by the clock; a run that lasts longer than the interval is joined by no second one."""
 
     def execution(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
-        before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=open_), limit=1)
+        before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=list(NOT_ENDED)), limit=1)
         return dg.SkipReason(f"run {before[0].dagster_run.run_id} goes on") if before else dg.RunRequest()
 
     return dg.ScheduleDefinition(
@@ -82,14 +79,12 @@ def lake_sensor(
     look: Look | None = None,
     clock: Callable[[], float] = time.time,
     retentions: Callable[[Sequence[str]], Retentions] | None = None,
-    audit: "Job | None" = None,
+    audit: Job | None = None,
 ) -> dg.SensorDefinition:
     """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
 
     Args:
-        group: whose lake.
         look: sees it; None: as `kgs status` does.
-        clock: seconds since 1970.
         retentions: tells how long topics keep records; None: Kafka is asked now and then.
         audit: asked for once, when there is something to audit: else its checks would say nothing until the night.
     """
@@ -130,7 +125,6 @@ def lake_sensor(
 
 
 def _is_first(instance: dg.DagsterInstance, audit: Job, events: Sequence[object]) -> bool:
-    """Whether a table is there and was never audited."""
     if not any(isinstance(event, dg.AssetMaterialization) for event in events):
         return False
     return not instance.get_run_records(dg.RunsFilter(job_name=audit.name), limit=1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from kgs_core.group.membership.membership import Membership
+from kgs_core.group.view.plain_text import counted
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.sentences import stopped_causes
 
@@ -20,13 +21,7 @@ class ReadingLog:
     """Tells while the block runs what is read, at a change and once a minute at most."""
 
     def __init__(self, look: Look, tell: Callable[[str], None], every_s: float = LOG_EVERY_S) -> None:
-        """Asks nothing yet.
-
-        Args:
-            look: the consumer as a member of its group; None before it has joined.
-            tell: takes a line; called by a thread of its own.
-            every_s: the shortest time between two lines.
-        """
+        """`look` gives the consumer once it has joined; a thread of its own calls `tell` with each line."""
         self._look = look
         self._tell = tell
         self._every_s = every_s
@@ -64,16 +59,12 @@ def reading(membership: Membership) -> str:
     if not owned:
         return f"consumer {membership.member.consumer} reads nothing: no partition is given to it"
     read = owned - facts.stopped.keys()
-    count = f"{len(read)} of its {_count(len(owned))}" if len(read) < len(owned) else _count(len(owned))
+    count = f"{len(read)} of its " * (len(read) < len(owned)) + counted(len(owned), "partition")
     line = f"consumer {membership.member.consumer} reads {count}"
     if read:
         line += f": {_partitions(read, facts.positions)}"
     still = {tp: facts.stopped[tp] for tp in owned - read}
     return f"{line}; stand still: {stopped_causes(still)}" if still else line
-
-
-def _count(partitions: int) -> str:
-    return "1 partition" if partitions == 1 else f"{partitions} partitions"
 
 
 def _subject(membership: Membership) -> object:

@@ -18,7 +18,6 @@ from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.assets.side_tables import side_assets
 from kgs_dagster.automation import (
     AUDIT_CRON,
-    Job,
     lake_sensor,
     lost_runs_sensor,
     run_failure_sensor,
@@ -35,6 +34,7 @@ from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.sensors.workloads import workloads_sensor
@@ -51,16 +51,7 @@ def build_defs(
     *,
     experiments: bool = False,
 ) -> dg.Definitions:
-    """Fresh definitions.
-
-    Args:
-        resource_overrides: in place of resources of the same name.
-        groups: whom they look after; None: whom KGS_CONFIG names.
-        experiments: include the experiments; once in all that is merged.
-
-    Raises:
-        ConfigError: a configuration that cannot be used.
-    """
+    """Definitions of these groups (None: whom KGS_CONFIG names), and of experiments, once in all that is merged."""
     found = configured_groups() if groups is None else groups
     overrides = resource_overrides or {}
     parts = [_group_defs(group, overrides) for group in found]
@@ -117,8 +108,4 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     return dg.Definitions.merge(common, control)
 
 
-def _code_location() -> dg.Definitions:
-    return build_defs(groups=configured_groups(), experiments=True)
-
-
-defs = _code_location()
+defs = build_defs(experiments=True)

@@ -43,11 +43,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return ExperimentFolder(experiment_settings().folder or own)
 
     def recording(self, name: str) -> Path:
-        """A file of a recorded load, which lies in the folder for them.
-
-        Raises:
-            ConfigError: there is no such folder, or the file is elsewhere, be it by way of a link.
-        """
+        """A file of a recorded load, which must lie in the folder for them, also by way of links."""
         recordings = experiment_settings().recordings
         if recordings is None:
             raise ConfigError(
@@ -65,11 +61,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return path
 
     def load(self, folder: "ExperimentFolder", key: str) -> "tuple[Workload, Conditions]":
-        """A load with what holds for its replays: generated, or registered.
-
-        Raises:
-            ConfigError: there is none of that name.
-        """
+        """A load with what holds for its replays; a ConfigError where none is generated or registered by that name."""
         from dataclasses import replace
 
         from kgs_core.experiments.grid import generated
@@ -82,11 +74,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return workload, replace(conditions, record_latency=self.latency)
 
     def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[ExperimentRun, Replayed]]":
-        """The experiment runs in their order, each as soon as it is there.
-
-        Raises:
-            PermanentError: Spark does not start, or fails.
-        """
+        """The experiment runs in their order, each as soon as it is there."""
         master = experiment_settings().spark_master
         if master is not None:
             yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)

@@ -6,7 +6,7 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 
 import dagster as dg
 
@@ -18,8 +18,8 @@ from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
-from kgs_dagster.run_process import ENDED, database, kill, process_of
-from kgs_dagster.run_records import NOT_ENDED, RunRecords
+from kgs_dagster.run_process import ENDED, NOT_ENDED, database, kill, process_of
+from kgs_dagster.run_records import RunRecords
 from kgs_dagster.settings import GroupConfig
 
 GROUP, CONSUMER, ROLE = "kgs/group", "kgs/consumer", "kgs/role"
@@ -57,11 +57,7 @@ def consumer_run_request(
 ) -> dg.RunRequest:
     """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for.
 
-    Args:
-        group: whose consumer.
-        consumer: which.
-        attempt: its how many-th start.
-        as_pod: the run will be a pod; else what a pod is made of would only stand in the way of who reads its tags.
+    Only for a pod it says what a pod is made of: else that would stand in the way of who reads its tags.
     """
     pod = {POD: json.dumps(pod_template(group, consumer))} if as_pod else {}
     return dg.RunRequest(
@@ -81,13 +77,6 @@ class DagsterFleet:
         group: GroupConfig,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            group: which of them.
-            clock: seconds since 1970.
-        """
         self._instance = instance
         self._group = group
         self._clock = clock
@@ -97,11 +86,7 @@ class DagsterFleet:
         self._looked_s = float("-inf")
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run that has not ended, and those that ended of late but the unwanted; oldest first.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """Every run that has not ended, and those that ended of late but the unwanted; oldest first."""
         now = self._clock()
         with database("runs cannot be read"):
             if self._unwanted is None:
@@ -129,23 +114,11 @@ class DagsterFleet:
         return int(attempt) + 1 if attempt.isdigit() else 1
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Refused: runs are started by those who ask Dagster for them.
-
-        Raises:
-            PermanentError: always.
-        """
+        """Refused: runs are started by those who ask Dagster for them."""
         raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:
-        """Ask a run to drain and end; nothing where it has ended, or was asked before.
-
-        Args:
-            handle: the run.
-            why: for people: on the run, and among its events.
-
-        Raises:
-            TransientError: it could not be asked.
-        """
+        """Ask a run to drain and end, and note why; nothing where it has ended, or was asked before."""
         with database(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
             if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):
@@ -156,11 +129,7 @@ class DagsterFleet:
             self._instance.run_coordinator.cancel_run(handle)
 
     def stop_unwanted(self, handle: str) -> None:
-        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again.
-
-        Raises:
-            TransientError: it could not be asked.
-        """
+        """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again."""
         with database("runs cannot be marked"):
             self._instance.add_run_tags(handle, {UNWANTED: "true"})
         if self._unwanted is not None:
@@ -168,20 +137,13 @@ class DagsterFleet:
         self.stop(handle, "nobody wants it any more")
 
     def stop_overdue(self, handle: str) -> None:
-        """As `stop`, of a run that has not reported in time.
-
-        Raises:
-            TransientError: it could not be asked.
-        """
+        """As `stop`, of a run that has not reported in time."""
         self.stop(handle, f"no report within {self._group.settings.membership.start_timeout_s:g} s")
 
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
 
         None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
         with database("runs cannot be read"):
             is_over = self._is_over(process.run_id)
@@ -198,14 +160,12 @@ class DagsterFleet:
 
         Returns:
             Their handles.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
         now = self._clock()
         lost = []
         with database("lost runs cannot be closed"):
-            for record in self._not_ended():
+            wanted = dg.RunsFilter(tags={GROUP: self._group.name}, statuses=list(NOT_ENDED))
+            for record in self._instance.get_run_records(wanted):
                 why = self._why_lost(record, now)
                 run = self._instance.get_run_by_id(record.dagster_run.run_id) if why else None
                 if why and run is not None and run.status not in ENDED:  # its own last word counts
@@ -223,9 +183,6 @@ class DagsterFleet:
 
         Returns:
             The runs.
-
-        Raises:
-            PortError: Dagster's database or the cluster does not answer, or refuses it.
         """
         if not in_cluster(self._instance):
             return ()
@@ -274,10 +231,6 @@ class DagsterFleet:
         is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group.settings)
         if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
             kill(process, record.dagster_run.run_id)
-
-    def _not_ended(self) -> Sequence[dg.RunRecord]:
-        wanted = dg.RunsFilter(tags={GROUP: self._group.name}, statuses=list(NOT_ENDED))
-        return self._instance.get_run_records(wanted)
 
     def _run(self, record: dg.RunRecord, now: float) -> Run | None:
         run = record.dagster_run

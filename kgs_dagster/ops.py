@@ -18,7 +18,7 @@ from kgs_core.system.processes import RUN_ID
 from kgs_core.system.shutdown import StopFlag, stop_on_signals
 from kgs_dagster.consumer_log import ReadingLog
 from kgs_dagster.launch import ATTEMPT, CONSUME_OP, INCARNATION, WHY, DagsterFleet, attempt_of, consumer_tags
-from kgs_dagster.run_process import ENDED, claim_run, first_line
+from kgs_dagster.run_process import ENDED, claim_run, first_line, logging_to
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -144,12 +144,5 @@ def own_log() -> Iterator[None]:
     """The core's log goes to the run's stderr while the block runs, and not into Dagster's event log."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(_LOG_FORMAT))
-    logger = logging.getLogger("kgs_core")
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
+    with logging_to(handler, "kgs_core"):
         yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)

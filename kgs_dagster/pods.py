@@ -22,12 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def pod_template(group: GroupConfig, consumer: ConsumerId | None = None) -> dict[str, Any]:
-    """The value of the tag `dagster-k8s/config` for a consumer's run.
-
-    Args:
-        group: whose consumer.
-        consumer: None: of any number.
-    """
+    """The value of the tag `dagster-k8s/config` for a consumer's run; None: of any number."""
     parts = pod_parts(group.settings, consumer)
     image = group.settings.kubernetes.image
     return {
@@ -64,17 +59,9 @@ def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
 
 
 def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collection[str]]) -> tuple[str, ...]:
-    """Delete Jobs that have not ended and whose runs have: Dagster leaves them, and their pods may start, or read on.
+    """Delete Jobs that have not ended and whose runs are over, and return these runs.
 
-    Args:
-        api: where they are.
-        over: which of these runs are over.
-
-    Returns:
-        The runs.
-
-    Raises:
-        PortError: the cluster does not answer, or refuses it.
+    Dagster leaves them, and their pods may start, or read on.
     """
     open_ = {_run_id(job): job for job in api.jobs(_RUN_LABEL) if pods_to_come([job])}
     late = sorted(over([run_id for run_id, job in open_.items() if "deletionTimestamp" not in job["metadata"]]))

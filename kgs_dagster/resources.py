@@ -4,20 +4,17 @@ One controller lives through all steps of a run, which is why they run in one pr
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import ConfigError
 from kgs_core.group.controller.state import Options
-from kgs_core.group.controller.terms import terms_of
 from kgs_core.packing import ALGORITHMS
-from kgs_core.system.first_capacity import first_flat_out
+from kgs_core.runtime.controller_loop import controller_options
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
@@ -57,7 +54,6 @@ class Rebalance:
     """State that the steps of one run share.
 
     Attributes:
-        config: what the run was asked for.
         measured_s: when the measurement was made that this run packs by, seconds since 1970; None: not looked at here.
         written_s: when the Target that this run has written was, by the brokers' clock; None: it has written none.
     """
@@ -72,31 +68,14 @@ class Rebalance:
         self.written_s: float | None = None
 
     def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
-        """Write this process on the run, when its first step begins: see `run_process.claim_run`.
-
-        Raises:
-            Failure: the run was given up meanwhile.
-        """
+        """Write this process on the run, when its first step begins: see `run_process.claim_run`."""
         if not self._is_claimed:
             claim_run(instance, run_id)
             self._is_claimed = True
 
     @property
-    def options(self) -> Options:
-        """How the group's controller is set up.
-
-        Raises:
-            ConfigError: no such algorithm.
-        """
-        return replace(group_options(self._group, self.config.algorithm), applies_plan=self.config.applies_plan)
-
-    @property
     def run(self) -> "RebalanceRun":
-        """The one controller of this run.
-
-        Raises:
-            ConfigError: no such algorithm.
-        """
+        """The one controller of this run."""
         if self._run is None:
             from kgs_core.runtime.rebalance_ports import Reference
             from kgs_core.runtime.rebalance_run import RebalanceRun
@@ -105,7 +84,8 @@ class Rebalance:
             reference = Reference(
                 config.measurement_offset, config.report_offset, config.report_age_s, packs=config.packs
             )
-            self._run = RebalanceRun(self._group.name, self.options, reference, self._ports)
+            options = replace(group_options(self._group, config.algorithm), applies_plan=config.applies_plan)
+            self._run = RebalanceRun(self._group.name, options, reference, self._ports)
         return self._run
 
 
@@ -115,24 +95,13 @@ def rebalance_key(group: GroupConfig) -> str:
 
 
 def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
-    """How a group's controller is set up, whoever it is.
-
-    Raises:
-        ConfigError: no such algorithm.
-    """
-    packing = group.settings.packing
+    """How a group's controller is set up, whoever it is; a ConfigError where there is no such algorithm."""
+    settings, packing = group.settings, group.settings.packing
     if algorithm is not None:
         if algorithm not in ALGORITHMS:
             raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
         packing = packing.model_copy(update={"algorithm": algorithm})
-    settings = group.settings
-    return Options(
-        packing,
-        settings.membership,
-        lambda: Random(0),  # noqa: S311 - no secret
-        terms=terms_of(settings),
-        first_flat_out=first_flat_out() if packing.learns_capacity else FIRST_FLAT_OUT,
-    )
+    return controller_options(settings, packing)
 
 
 @contextmanager
@@ -142,21 +111,12 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator["RunPo
     from kgs_core.monitor.kafka.feed import MeasurementFeed
     from kgs_core.runtime.rebalance_ports import RunPorts
 
-    feed = MeasurementFeed(group.settings)
-    with GroupConnections(group.settings) as topics:
-        try:
-            yield RunPorts(topics, DagsterFleet(instance, group), feed)
-        finally:
-            feed.close()
+    with GroupConnections(group.settings) as topics, closing(MeasurementFeed(group.settings)) as feed:
+        yield RunPorts(topics, DagsterFleet(instance, group), feed)
 
 
 def control_resources(group: GroupConfig, connect: Connect = connect) -> dict[str, Any]:
-    """The resource of rebalance runs, by its name. Its configuration says what the run is asked for.
-
-    Args:
-        group: whose runs.
-        connect: gives a run its ports.
-    """
+    """The resource of rebalance runs, by its name. Its configuration says what the run is asked for."""
 
     @dg.resource(
         config_schema=RebalanceConfig.to_config_schema(),

@@ -72,16 +72,7 @@ def tells_how_it_is(instance: dg.DagsterInstance, run_id: str) -> bool:
 
 
 def delete_looks(instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey], before: datetime) -> int:
-    """Delete what was recorded of assets without a run, but for the newest of each kind: it is how the asset is.
-
-    Args:
-        instance: whose database.
-        assets: which.
-        before: what is older goes.
-
-    Returns:
-        How many events that were.
-    """
+    """Delete what was recorded of assets without a run before then, but the newest of each kind; how many events."""
     storage: Any = instance.event_log_storage
     names, limit = [asset.to_string() for asset in assets], before.replace(tzinfo=None)
     _delete_old_checks(storage, names, limit)
@@ -177,8 +168,6 @@ def delete_ticks(
     """Delete old ticks of sensors and schedules; of those that have begun and not ended none.
 
     Args:
-        instance: whose.
-        names: of which sensors and schedules.
         before: what is older goes.
         repository: id of the one that they are of, since others may have some of the same names; None: of any.
         skipped: only those that asked for nothing; else only the others.

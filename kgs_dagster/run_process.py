@@ -1,6 +1,7 @@
 """Which process carries out a run: written on the run when it begins, and asked about when it is to be ended."""
 
 import json
+import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ MAX_RUNTIME = "dagster/max_runtime"
 """Run monitoring ends what takes longer, seconds. Of runs in a container that was started again nobody can tell."""
 DAY_S = 86_400
 ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 _PROC = Path("/proc")
 
 
@@ -39,13 +41,7 @@ def process_of(tags: Mapping[str, str]) -> HostProcess | None:
 def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str] | None = None) -> HostProcess:
     """Write this process on its run, before anything else: from here on it can be told whether the run lives.
 
-    Args:
-        instance: whose run.
-        run_id: the run that begins in this process.
-        tags: to write with it.
-
-    Raises:
-        Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
+    A Failure where the run was given up meanwhile, and perhaps another one has been started in its place.
     """
     process = HostProcess.current({RUN_ID: run_id})
     with suppress(OSError):  # then nobody can end it but Dagster
@@ -66,6 +62,20 @@ def failures_named() -> Iterator[None]:
         raise dg.Failure(str(e), allow_retries=False) from e
 
 
+@contextmanager
+def logging_to(handler: logging.Handler, name: str) -> Iterator[None]:
+    """While the block runs, what the logger of this name says goes to `handler`, too."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
 def fail_if(problems: Sequence[str]) -> None:
     """Fail by what is wrong, a line each, if anything is."""
     if problems:
@@ -74,11 +84,7 @@ def fail_if(problems: Sequence[str]) -> None:
 
 @contextmanager
 def database(what: str) -> Iterator[None]:
-    """The errors of Dagster's database, of gRPC and of Kubernetes, of whatever kind, in the core's words.
-
-    Raises:
-        TransientError: it does not answer.
-    """
+    """Errors of Dagster's database, of gRPC and of Kubernetes, of whatever kind, as a TransientError."""
     try:
         yield
     except KgsError:

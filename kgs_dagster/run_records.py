@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from kgs_dagster.run_process import ENDED
+from kgs_dagster.run_process import ENDED, NOT_ENDED
 
-NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
 WHOLE_LOOK_EVERY_S = 60.0
 """Then everything is asked anew: it tells of runs that were deleted."""
 OVERLAP_S = 60.0
@@ -23,12 +22,6 @@ class RunRecords:
     """
 
     def __init__(self, instance: dg.DagsterInstance, tags: Mapping[str, str]) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            tags: that they all have.
-        """
         self._instance = instance
         self._tags = dict(tags)
         self._open: frozenset[str] = frozenset()
@@ -36,12 +29,7 @@ class RunRecords:
         self._looked_s = self._whole_s = float("-inf")
 
     def look(self, now: float, memory_s: float) -> list[dg.RunRecord]:
-        """All of them as of now, oldest first.
-
-        Args:
-            now: seconds since 1970.
-            memory_s: how long an ended run is remembered.
-        """
+        """All as of now, oldest first; an ended run is remembered for `memory_s`."""
         forgotten_s = now - memory_s
         is_whole = now - self._whole_s >= WHOLE_LOOK_EVERY_S
         since_s = forgotten_s if is_whole else max(forgotten_s, self._looked_s - OVERLAP_S)

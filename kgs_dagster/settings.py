@@ -30,7 +30,6 @@ class GroupConfig:
     """One group as Dagster knows it.
 
     Attributes:
-        settings: its configuration.
         path: the file that it came from, absolute.
         suffix: of all its jobs, sensors and schedules; empty when there is no other group.
     """
@@ -80,22 +79,14 @@ class ExperimentSettings:
 
 
 def groups() -> tuple[GroupConfig, ...]:
-    """Every group that is configured; none is no mistake.
-
-    Raises:
-        ConfigError: a file that cannot be used, or two files for one group.
-    """
+    """Every group that is configured; none is no mistake."""
     named = [Path(path) for path in os.environ.get(CONFIG, "").split(os.pathsep) if path]
     paths = named or [DEFAULT_CONFIG] * DEFAULT_CONFIG.is_file()
     return name_groups([(load_client_settings(path.absolute(), os.environ), path.resolve()) for path in paths])
 
 
 def owners() -> tuple[str, ...]:
-    """Owners of all assets, as Dagster shows them.
-
-    Raises:
-        ConfigError: what is neither an address nor a team.
-    """
+    """Owners of all assets, as Dagster shows them; a ConfigError for what is neither an address nor a team."""
     found = tuple(owner.strip() for owner in os.environ.get(OWNERS, "").split(",") if owner.strip())
     if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
         raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
@@ -103,11 +94,7 @@ def owners() -> tuple[str, ...]:
 
 
 def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, ...]:
-    """Groups with the names that keep them apart in Dagster.
-
-    Raises:
-        ConfigError: two that cannot be told apart.
-    """
+    """Groups with the names that keep them apart in Dagster; a ConfigError for two that cannot be told apart."""
     found = [GroupConfig(settings, path, "") for settings, path in loaded]
     by_name: dict[str, GroupConfig] = {}
     for group in found:
@@ -130,11 +117,7 @@ def runs_are_pods(group: GroupConfig) -> bool:
 
 
 def experiment_settings() -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
-
-    Raises:
-        ConfigError: a baseline that there is not, or an address where a folder must be.
-    """
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS."""
     named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
     if wrong := [name for name in baselines if find_baseline(name) is None]:

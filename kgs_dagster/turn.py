@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kgs_core.group.view.plain_text import counted
+
 HANGS_AFTER_S = 180.0
 """A tick lasts for a minute at most; what hangs in it (a database, a client's end, a store) may not come back."""
 MOST_HUNG = 3
@@ -14,20 +16,14 @@ MOST_HUNG = 3
 class Turn:
     """Turn of who looks now. A look that takes too long has hung: the next one goes past it, and says so."""
 
-    def __init__(self, steady: Callable[[], float] = time.monotonic, hangs_after_s: float = HANGS_AFTER_S) -> None:
-        """Nobody looks yet."""
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self._steady = steady
-        self._hangs_after_s = hangs_after_s
         self._lock = threading.Lock()
         self._begun: list[tuple[object, float]] = []
 
     @contextmanager
     def taken(self) -> Iterator[str]:
-        """The turn, if it can be had, for the length of the block.
-
-        Yields:
-            Why it cannot be had; empty: it is ours.
-        """
+        """For the length of the block, the turn; gives why it cannot be had, empty where it is ours."""
         ticket = object()
         why = self._take(ticket)
         try:
@@ -41,25 +37,23 @@ class Turn:
         """Which looks hang, for people; empty: none."""
         now = self._steady()
         with self._lock:
-            ages = [now - begun for _, begun in self._begun if now - begun > self._hangs_after_s]
+            ages = [now - begun for _, begun in self._begun if now - begun > HANGS_AFTER_S]
         if not ages:
             return ""
-        return f"{_looks(len(ages))} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
+        return (
+            f"{counted(len(ages), 'look')} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
+        )
 
     def _take(self, ticket: object) -> str:
         now = self._steady()
         with self._lock:
             ages = [now - begun for _, begun in self._begun]
-            if any(age_s <= self._hangs_after_s for age_s in ages):
+            if any(age_s <= HANGS_AFTER_S for age_s in ages):
                 return "the look before this one is not over"
             if len(ages) >= MOST_HUNG:
                 return (
-                    f"{_looks(len(ages))} hang, since {max(ages):.0f} s: nothing is looked at any more: restart the "
-                    "code location, and see in its log what does not answer"
+                    f"{counted(len(ages), 'look')} hang, since {max(ages):.0f} s: nothing is looked at any more: "
+                    "restart the code location, and see in its log what does not answer"
                 )
             self._begun.append((ticket, now))
             return ""
-
-
-def _looks(count: int) -> str:
-    return "1 look" if count == 1 else f"{count} looks"

@@ -140,7 +140,6 @@ def _settings(config: Config | None) -> Settings | None:
 
 
 def _packing(settings: Settings | None, algorithm: str | None, capacity: float | None) -> PackingSettings:
-    """Section `packing` of the configuration, if there is one, with what was given instead."""
     if capacity is not None and not 1 <= number_of(capacity, "plan: capacity") <= MAX_CAPACITY:
         raise ConfigError([f"plan: capacity {capacity:g}: give bytes/s, from 1 to {MAX_CAPACITY:g}"])
     if algorithm is not None and algorithm not in ALGORITHMS:
@@ -174,7 +173,6 @@ def _recorded(speeds: PerPartition | str | Path) -> Load:
 
 
 def _measured(settings: Settings | None, progress: Callable[[float, float], None] | None) -> Load:
-    """Over a window, or at once where a monitor publishes."""
     if settings is None:
         what = f"give a configuration (--config; {DEFAULT_CONFIG} is not there) or speeds (--from)"
         raise ConfigError([f"plan: nothing to measure: {what}"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgs_core.api.values import PerPartition, speeds_by_partition
 from kgs_core.errors import ConfigError
+from kgs_core.extras import require
 from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.simulation.workload import DEFAULT_CAPACITY, Start, StreamSpec, Workload
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kgs_core.experiments.grid import Grid
-    from kgs_core.simulation.charts import Chart
+    from kgs_core.simulation.charts import Chart, Format
     from kgs_core.simulation.comparison import Replayed, Summary
     from kgs_core.simulation.groups import SeedGroup
     from kgs_core.simulation.replay import Conditions
@@ -48,13 +49,26 @@ class Picture:
         from kgs_core.simulation.charts import picture
         from kgs_core.system.files import write_whole
 
-        kind = Path(path).suffix.lower()
-        if kind not in (".svg", ".png"):
-            raise ConfigError([f"{path}: name a file that ends in .svg or .png"])
-        write_whole(Path(path), picture(self.charts, "png" if kind == ".png" else "svg"))
+        write_whole(Path(path), picture(self.charts, _kind(Path(path))))
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+
+def _kind(path: Path, option: str = "") -> "Format":
+    kind = path.suffix.lower()
+    if kind not in (".svg", ".png"):
+        raise ConfigError([f"{option}{path}: name a file that ends in .svg or .png"])
+    return "png" if kind == ".png" else "svg"
+
+
+def check_plot(option: str, path: Path) -> None:
+    """Refuse, before anything is computed, what no `Picture` could be saved as here."""
+    from kgs_core.system.files import check_writable
+
+    _kind(path, f"{option}: ")
+    require("plots", option)
+    check_writable(option, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class StatusReport(GroupStatus):
     @classmethod
     def of(cls, found: GroupStatus) -> "StatusReport":
         """The same as a value of the face."""
-        return cls(**_attributes(found))
+        return cls(**{each.name: getattr(found, each.name) for each in fields(found)})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as `kgs status --json` prints them."""
@@ -115,7 +115,3 @@ def audit(
 
         found = with_values(settings, found, progress)
     return AuditReport(found.tables)
-
-
-def _attributes(value: GroupStatus) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)}

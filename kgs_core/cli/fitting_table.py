@@ -21,7 +21,6 @@ class Column:
     Attributes:
         heading: broken at its blanks only.
         is_number: stands at the right, and is never broken.
-        is_text: may be broken at its blanks.
         spared: left out where there is no room, those with the highest number first; 0: never.
     """
 

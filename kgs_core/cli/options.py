@@ -1,22 +1,30 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-F = TypeVar("F", bound=Callable[..., Any])
+config_option = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    default="kgs.yaml",
+    show_default=True,
+    envvar="KGS_CONFIG",
+    help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.",
+)
+bootstrap_option = click.option(
+    "--bootstrap-servers",
+    metavar="HOST:PORT,...",
+    help="Brokers, instead of a configuration.  [default: those of --config]",
+)
+"""For whoever has no kgs.yaml yet."""
+local_brokers_option = click.option(
+    "--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port."
+)
 
 
-def config_option(command: F) -> F:
-    """`--config FILE`."""
-    return click.option(
-        "--config",
-        "config_file",
-        type=click.Path(path_type=Path),
-        default="kgs.yaml",
-        show_default=True,
-        envvar="KGS_CONFIG",
-        help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.",
-    )(command)
+def given_options(context: click.Context) -> set[str]:
+    """Names of the parameters that were given, be it by the environment."""
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}

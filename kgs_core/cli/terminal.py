@@ -2,9 +2,29 @@
 
 import os
 from collections.abc import Collection
+from typing import Self
 
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
+
+
+class Screen:
+    """Screen of a command that looks again and again: in place on a terminal, else each time below the last."""
+
+    def __init__(self, width_in_file: int, *, in_place: bool) -> None:
+        console = self.console = output_console(width_in_file)
+        is_live = console.is_terminal and in_place
+        self.live = Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") if is_live else None
+
+    def __enter__(self) -> Self:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live is not None:
+            self.live.stop()
 
 
 def output_console(width_in_file: int) -> Console:
@@ -18,13 +38,7 @@ def output_console(width_in_file: int) -> Console:
 
 
 def plain_table(*headings: str, left: Collection[str] = (), no_wrap: bool = False) -> Table:
-    """Table without lines, still without rows: numbers at the right.
-
-    Args:
-        headings: of its columns.
-        left: headings of those with words, which stand at the left.
-        no_wrap: neither heads nor cells are broken; what `print_table` prints breaks between words only.
-    """
+    """Table without lines and rows, numbers at the right; `left`: headings of words. `no_wrap`: nothing is broken."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for heading in headings:
         table.add_column(heading, justify="left" if heading in left else "right", overflow="fold", no_wrap=no_wrap)

@@ -45,8 +45,6 @@ class PodParts:
     """Parts of a consumer's pod, as dicts of Kubernetes' API.
 
     Attributes:
-        labels: of pod and Job.
-        annotations: of the pod.
         container: without image and command, and without /tmp, which Dagster's launcher gives to all runs alike.
         pod: the pod's spec, without its containers.
     """
@@ -119,13 +117,7 @@ def label_value(text: str) -> str:
 
 
 def dns_name(text: str, longest: int, more: str = "") -> str:
-    """A text as part of a name in DNS, with a hash of the whole: two texts never make one name.
-
-    Args:
-        text: any.
-        longest: how long the name may be, at least 10.
-        more: tells two of the same text apart.
-    """
+    """Part of a name in DNS, 10 to `longest` long, with a hash of `text` and `more`: no two of these make one name."""
     legal = re.sub(r"[^a-z0-9]+", "-", text.lower())[: longest - _HASH - 2].strip("-")
     return f"{legal}-x{_hash(f'{text}/{more}')}".lstrip("-")
 

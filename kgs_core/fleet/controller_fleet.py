@@ -15,8 +15,6 @@ class FleetOptions:
     """Options of the command line.
 
     Attributes:
-        config_file: that consumers are started with.
-        log_dir: for their logs.
         consumers_end_with: process whose end ends the consumers; None: nobody's does.
     """
 

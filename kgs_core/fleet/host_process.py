@@ -28,11 +28,9 @@ class HostProcess:
     """A process of a machine: enough to tell, on that machine, whether it is gone.
 
     Attributes:
-        host: name of the machine or pod.
         boot_id: Linux' id of the machine's present run.
         start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
             with the same pid.
-        run_id: the run that it belongs to, as `Process.run_id`.
         machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
         pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
             where that is not told, as in older reports.
@@ -48,11 +46,7 @@ class HostProcess:
 
     @classmethod
     def current(cls, environ: Mapping[str, str] | None = None) -> "HostProcess":
-        """The process that calls.
-
-        Raises:
-            PermanentError: this is no Linux.
-        """
+        """The process that calls; a PermanentError where this is no Linux."""
         pid = os.getpid()
         ticks = start_ticks(pid)
         if ticks is None:

@@ -9,7 +9,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgs_core.config import Settings
@@ -49,8 +49,6 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What was seen last."""
-
     runs: dict[str, JobRun] = field(default_factory=dict)
     living: frozenset[str] = frozenset()
 
@@ -63,12 +61,10 @@ class KubernetesFleet:
         jobs: ConsumerJobs,
         api: KubernetesApi,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._jobs = jobs
         self._api = api
         self._clock = clock
-        self._wall = wall
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._numbers = itertools.count(1)
@@ -84,7 +80,7 @@ class KubernetesFleet:
     def runs(self) -> Sequence[Run]:
         """Every run that has not ended, and those that ended within the last hour, as the last look has found them."""
         with self._lock:
-            now, wall = self._clock(), self._wall()
+            now, wall = self._clock(), time.time()
             found = [
                 Run(run.consumer, run.handle, max(0.0, wall - run.created_s), run.is_over, run.exit_code, run.trouble)
                 for run in self._look.runs.values()
@@ -93,7 +89,7 @@ class KubernetesFleet:
                 Run(consumer, ask.handle, now - ask.at, is_over=False, why=self._said.get(ask.handle, ""))
                 for consumer, ask in self._asks.items()
             ]
-            found += [_aged(ended, now) for ended in self._ended.values()]
+            found += [replace(each.run, started_s=each.run.started_s + now - each.at) for each in self._ended.values()]
         return tuple(sorted(found, key=lambda run: (run.consumer, -run.started_s)))
 
     def start(self, consumer: ConsumerId) -> Run:
@@ -133,14 +129,7 @@ class KubernetesFleet:
             return False if pod.uid in self._look.living else None
 
     def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
-
-        Returns:
-            The consumers that had to be killed.
-
-        Raises:
-            PortError: the cluster does not answer, or refuses it.
-        """
+        """See `ControllerFleet`."""
         deadline = self._clock() + timeout_s
         while left := [run for run in self.runs() if not run.is_over]:
             for run in left:
@@ -149,7 +138,9 @@ class KubernetesFleet:
                 break
             time.sleep(_POLL_S)
         for run in left:
-            for name, uid in self._living_of(run.handle):
+            with self._lock:
+                seen = self._look.runs.get(run.handle)
+            for name, uid in seen.living if seen is not None else ():
                 self._api.delete_pod(name, uid, _KILL_GRACE_S)
         deadline = self._clock() + _KILL_TIMEOUT_S
         while any(not run.is_over for run in self.runs()) and self._clock() < deadline:
@@ -174,7 +165,6 @@ class KubernetesFleet:
 
         Raises:
             TransientError: no answer: nothing is known, and nothing was done.
-            PermanentError: it is refused; says which right is missing.
         """
         jobs = self._api.jobs(self._jobs.selector)
         pods = self._api.pods(self._jobs.selector)  # after the Jobs: see `read_runs`
@@ -196,7 +186,7 @@ class KubernetesFleet:
         for handle, before in self._look.runs.items():
             if handle not in look.runs:
                 code = before.exit_code if before.is_over else None
-                age_s = max(0.0, self._wall() - before.created_s)
+                age_s = max(0.0, time.time() - before.created_s)
                 ended = Run(before.consumer, handle, age_s, is_over=True, exit_code=code, why=before.trouble)
                 self._ended[handle] = _Ended(ended, now)
         for run in look.runs.values():
@@ -210,11 +200,13 @@ class KubernetesFleet:
         self._ended = {handle: each for handle, each in self._ended.items() if now - each.at < _REMEMBERED_S}
         self._questions = {uid: each for uid, each in self._questions.items() if now - each[1] < _REMEMBERED_S}
         self._dead &= self._questions.keys()
-        known = {*look.runs, *(ask.handle for ask in self._asks.values()), *self._pods_asked_for(), "look"}
+        known = {
+            *look.runs,
+            *(ask.handle for ask in self._asks.values()),
+            *(f"pod {name}" for name, _ in self._questions.values()),
+            "look",
+        }
         self._said = {about: words for about, words in self._said.items() if about in known}
-
-    def _pods_asked_for(self) -> Iterator[str]:
-        return (f"pod {name}" for name, _ in self._questions.values())
 
     def _create(self, consumer: ConsumerId, ask: _Ask) -> None:
         ask.attempt = ask.attempt or self._attempts.get(consumer, 0) + 1
@@ -251,11 +243,6 @@ class KubernetesFleet:
             with self._lock:
                 self._dead.add(uid)
 
-    def _living_of(self, handle: str) -> tuple[tuple[str, str], ...]:
-        with self._lock:
-            run = self._look.runs.get(handle)
-            return () if run is None else run.living
-
     def _trying(self, about: str, do: Callable[[], None]) -> None:
         """What fails is tried again with the next look; the others do not wait for it."""
         try:
@@ -277,12 +264,7 @@ class KubernetesFleet:
 
 
 def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFleet:
-    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once.
-
-    Raises:
-        ConfigError: no image is named, or consumers are to end with a process of this machine.
-        PortError: there is no cluster, it does not answer, or it refuses to show Jobs and pods.
-    """
+    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once."""
     if options.consumers_end_with is not None:
         raise ConfigError(["--end-with: consumers in a cluster cannot see a process of this machine: leave it out"])
     api = connect()
@@ -291,7 +273,3 @@ def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFle
     _log.info("consumers are Jobs namespace=%s", api.namespace)
     threading.Thread(target=fleet.keep, name="kubernetes-fleet", daemon=True).start()
     return fleet
-
-
-def _aged(ended: _Ended, now: float) -> Run:
-    return replace(ended.run, started_s=ended.run.started_s + now - ended.at)

@@ -31,7 +31,7 @@ _GONE = ("NotFound", "Conflict")  # a conflict: another one has its name
 
 
 class KubernetesApi:
-    """Jobs and pods of one namespace; may be used by several threads."""
+    """Jobs and pods of one namespace; may be used by several threads. A refusal says which right is missing."""
 
     def __init__(self, namespace: str, client: "ApiClient") -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
@@ -51,60 +51,29 @@ class KubernetesApi:
         return hashlib.sha256(told).hexdigest()[:16]
 
     def jobs(self, selector: str) -> list[Object]:
-        """The Jobs with these labels, as of now.
-
-        Raises:
-            TransientError: no answer.
-            PermanentError: it is refused; says which right is missing.
-        """
+        """The Jobs with these labels, as of now."""
         return self._list(self._batch.list_namespaced_job, "Jobs", selector)
 
     def pods(self, selector: str) -> list[Object]:
-        """The pods with these labels, as of now.
-
-        Raises:
-            TransientError, PermanentError: see `jobs`.
-        """
+        """The pods with these labels, as of now."""
         return self._list(self._core.list_namespaced_pod, "pods", selector)
 
     def pod(self, name: str) -> Object | None:
-        """One pod, as of now; None: there is none of this name.
-
-        Raises:
-            TransientError, PermanentError: see `jobs`.
-        """
+        """One pod, as of now; None: there is none of this name."""
         return self._ask("get pods", self._core.read_namespaced_pod, name, self.namespace, passed_over=_GONE)
 
     def create_job(self, manifest: Object) -> bool:
-        """Make a Job; whether this call has: False where there is one of this name.
-
-        Raises:
-            TransientError: no answer: it may have been made.
-            PermanentError: it is refused.
-        """
+        """Make a Job, and say whether this call has; without an answer it may have been made."""
         call = self._batch.create_namespaced_job
         return self._ask("create Jobs", call, self.namespace, manifest, passed_over=_TAKEN) is not None
 
     def delete_job(self, name: str, uid: str) -> None:
-        """Delete a Job, and its pods with it; it stays until they have ended. Nothing where it is not there any more.
-
-        Raises:
-            TransientError, PermanentError: see `create_job`.
-        """
+        """Delete a Job with its pods; it stays until they have ended. Nothing where it is not there any more."""
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         self._ask("delete Jobs", self._batch.delete_namespaced_job, name, self.namespace, body=body, passed_over=_GONE)
 
     def delete_pod(self, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Ask a pod to end; nothing where it is not there any more.
-
-        Args:
-            name: its name.
-            uid: it is this very one.
-            grace_s: after so many seconds it is killed; None: as long as it has itself.
-
-        Raises:
-            TransientError, PermanentError: see `create_job`.
-        """
+        """Ask this very pod to end, within `grace_s` or as long as it has itself; nothing where it is gone."""
         body: Object = {"preconditions": {"uid": uid}, **({} if grace_s is None else {"gracePeriodSeconds": grace_s})}
         self._ask("delete pods", self._core.delete_namespaced_pod, name, self.namespace, body=body, passed_over=_GONE)
 
@@ -151,9 +120,6 @@ def connect(environ: Mapping[str, str] | None = None) -> KubernetesApi:
     """The cluster of KUBECONFIG; else the one that this pod is in; else that of the user's kubeconfig.
 
     The namespace is this pod's, or that of the kubeconfig's context.
-
-    Args:
-        environ: None: this process's own.
 
     Raises:
         PermanentError: there is none.

@@ -35,17 +35,12 @@ class JobRun:
     """A consumer's run as the cluster shows it.
 
     Attributes:
-        handle: uid of its Job.
-        name: of its Job.
         attempt: its how many-th start, as far as the cluster remembers.
         created_s: since 1970; of its oldest pod, where the Job is gone.
         has_job: a Job is there; if not, pods of it are.
         is_over: no pod of it lives, and none can come.
-        is_ending: it is told to end.
         is_suspended: somebody has suspended it, which ends its pod.
-        exit_code: None where it is not over, or has left none.
         trouble: what keeps its pod from running, or has ended it.
-        living: name and uid of its pods that have not ended.
     """
 
     consumer: ConsumerId
@@ -66,16 +61,7 @@ class ConsumerJobs:
     """The Jobs of one group: how they are found, and what they are made of."""
 
     def __init__(self, settings: Settings, namespace: str, cluster: str) -> None:
-        """Makes nothing.
-
-        Args:
-            settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-            namespace: where they run.
-            cluster: which that is in, as `KubernetesApi.cluster` says it.
-
-        Raises:
-            ConfigError: no image is named.
-        """
+        """Jobs of this group on this Kafka: a group of the same name elsewhere is another fleet."""
         if settings.kubernetes.image is None:
             raise ConfigError(["kubernetes.image: missing: name the image that consumers run in"])
         self._settings = settings
@@ -153,12 +139,7 @@ class ConsumerJobs:
 
 
 def read_runs(jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, JobRun]:
-    """Every run that a look has found, by its handle.
-
-    Args:
-        jobs: as they were first. One that is not there makes no pod any more: the pods seen later are all there are.
-        pods: as they were then.
-    """
+    """Every run that a look has found, by its handle. A Job that was not there makes no pod that comes later."""
     by_job: dict[str, list[Object]] = {}
     for pod in pods:
         by_job.setdefault(_labels(pod).get(_JOB_UID, ""), []).append(pod)

@@ -63,17 +63,7 @@ class LocalFleet:
     """The runs of one group on this machine; used by one thread."""
 
     def __init__(self, settings: Settings, command: Command, log_dir: Path, environ: Mapping[str, str]) -> None:
-        """Starts nothing; finds what runs already.
-
-        Args:
-            settings: which group, on which Kafka: a group of the same name elsewhere is another fleet.
-            command: starts a consumer.
-            log_dir: gets `consumer-N.log` of each, start after start; made if it is missing.
-            environ: the consumers' environment.
-
-        Raises:
-            PermanentError: `log_dir` cannot be made.
-        """
+        """Finds what runs already of this group on this Kafka; `log_dir` gets a `consumer-N.log` of each."""
         where = hashlib.sha256(settings.kafka.bootstrap_servers.encode()).hexdigest()[:8]
         self._prefix = f"{settings.group}@{where}/"
         self._deaf_after_s = settings.consumer.batch_timeout_s
@@ -100,11 +90,7 @@ class LocalFleet:
         )
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Start one process for this consumer; one that runs already is returned instead.
-
-        Raises:
-            TransientError: the machine gives no process, no memory or no log file.
-        """
+        """Start one process for this consumer; one that runs already is returned instead."""
         self._look()
         running = [run for run in self.runs() if run.consumer == consumer and not run.is_over]
         if running:
@@ -148,11 +134,7 @@ class LocalFleet:
         return is_gone(process)
 
     def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """Ask all to drain and end; what is left after `timeout_s`, or when `interrupt` says so, is killed.
-
-        Returns:
-            The consumers that had to be killed.
-        """
+        """See `ControllerFleet`."""
         deadline = time.monotonic() + timeout_s
         asked: set[str] = set()
         self._look()
@@ -236,11 +218,7 @@ def consume_command(config_file: Path, *more: str) -> Command:
 
 
 def local_fleet(settings: Settings, options: FleetOptions) -> LocalFleet:
-    """The processes of this machine, with this process's environment.
-
-    Raises:
-        PermanentError: the folder for logs cannot be made.
-    """
+    """The processes of this machine, with this process's environment."""
     _log.info("consumers are processes of this machine logs=%s", options.log_dir)
     more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
     return LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)

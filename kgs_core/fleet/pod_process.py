@@ -21,10 +21,8 @@ class PodProcess:
     """The first process of a pod's container.
 
     Attributes:
-        pod: its name.
         uid: that no other pod ever has, of any cluster.
         cluster: as `KubernetesApi.cluster` says it; empty where nobody has told the pod.
-        run_id: the run that it belongs to, as `Process.run_id`.
     """
 
     pod: _Text
@@ -59,10 +57,6 @@ _FORM = TypeAdapter(PodProcess)
 
 
 def own_process(environ: Mapping[str, str] | None = None) -> Process:
-    """The process that calls, as its reports name it: by its pod, if it is in one that says so, else by its machine.
-
-    Raises:
-        PermanentError: this is no Linux.
-    """
+    """The process that calls, as its reports name it: by its pod, if it is in one that says so, else by its machine."""
     pod = PodProcess.current(environ)
     return this_process(environ) if pod is None else pod.as_process()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
-from confluent_kafka.cimpl import NewPartitions, NewTopic
+from confluent_kafka.cimpl import NewTopic
 
 from kgs_core.errors import PortError, TransientError
 from kgs_core.kafka.client_config import TIME_OUTS
@@ -52,11 +52,7 @@ class KafkaAdmin:
         self._made = RotatingClient(settings, AdminClient)
 
     def choose_anew(self) -> None:
-        """Ask by a new client from now on, which may choose another broker.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """Ask by a new client from now on, which may choose another broker."""
         self._made.renew()
 
     def create_topic(
@@ -70,15 +66,6 @@ class KafkaAdmin:
             raise self._error(what, error)
         self._settle(what, lambda: self._is_served(name, 1 if error is not None else partitions), partitions)
         return error is None
-
-    def create_partitions(self, name: str, total: int) -> None:
-        """Raises a topic's number of partitions to `total` and waits until all are served."""
-        what = f"raise topic '{name}' to {total} partitions"
-        more = [NewPartitions(name, total)]
-        answers = self._errors(what, lambda c, s: c.create_partitions(more, request_timeout=s))
-        for error in answers.values():
-            raise self._error(what, error)
-        self._settle(what, lambda: self._is_served(name, total), total)
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, TopicId | None]:
         """The id of each topic; None: there is no such topic."""
@@ -100,11 +87,7 @@ class KafkaAdmin:
         return found
 
     def describe(self, topics: Collection[str]) -> dict[str, TopicDescription]:
-        """Each topic that exists.
-
-        Raises:
-            UnsafeError: one has no id, so that nobody can tell it from one made again under its name.
-        """
+        """Each topic that exists; an UnsafeError where one has no id, by which it is told from one made again."""
         if not topics:
             return {}
         wanted = TopicCollection(sorted(set(topics)))
@@ -145,11 +128,7 @@ class KafkaAdmin:
         if not tps:
             return {}
         what, spec = f"{which} offsets", getattr(OffsetSpec, which)()
-        isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
-        wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        answers = self._gather(
-            what, lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s), ANSWER_S
-        )
+        answers = self._gather(what, _offset_question(tps, spec, committed_reads=committed_reads), ANSWER_S)
         found: dict[TopicPartition, int | PortError] = {}
         for theirs, answer in answers.items():
             tp = TopicPartition(theirs.topic, theirs.partition)
@@ -173,10 +152,8 @@ class KafkaAdmin:
     def newest_timestamp(self, tp: TopicPartition) -> int | None:
         """The latest timestamp of the partition's records, ms since 1970; None without records."""
         what, spec = "newest timestamp", OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # theirs
-        wanted = {ClientTopicPartition(tp.topic, tp.partition): spec}
-        answers = self._ask(
-            what, lambda c, s: c.list_offsets(wanted, request_timeout=s), ANSWER_S, patience=_ELECTION_FACTOR
-        )
+        question = _offset_question([tp], spec)
+        answers = self._ask(what, question, ANSWER_S, patience=_ELECTION_FACTOR)
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
 
@@ -188,15 +165,6 @@ class KafkaAdmin:
         if isinstance(answer, KafkaError):
             raise self._error(what, answer)
         return {name: str(entry.value) for name, entry in answer.items()}
-
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes the records below an offset in each partition; returns the earliest offset then left in each."""
-        if not before:
-            return {}
-        wanted = [ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in before.items()]
-        what = "delete records"
-        answers = self._ask(what, lambda c, s: c.delete_records(wanted, request_timeout=s), once=True)
-        return {tp: int(answer.low_watermark) for tp, answer in self._by_partition(what, answers).items()}
 
     def delete_group(self, group: str) -> bool:
         """Deletes a group without members, with its offsets; False if there was none."""
@@ -212,14 +180,8 @@ class KafkaAdmin:
     ) -> dict[TopicPartition, int]:
         if not tps:
             return {}
-        wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
-        isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
-        answers = self._ask(
-            what,
-            lambda c, s: c.list_offsets(wanted, isolation_level=isolation, request_timeout=s),
-            ANSWER_S,
-            patience=_ELECTION_FACTOR,
-        )
+        question = _offset_question(tps, spec, committed_reads=committed_reads)
+        answers = self._ask(what, question, ANSWER_S, patience=_ELECTION_FACTOR)
         return {tp: int(answer.offset) for tp, answer in self._by_partition(what, answers).items()}
 
     def _by_partition(self, what: str, answers: _Answers[ClientTopicPartition]) -> dict[TopicPartition, Any]:
@@ -252,7 +214,6 @@ class KafkaAdmin:
             time.sleep(_POLL_S)
 
     def _errors(self, what: str, change: _Question[_Key]) -> dict[_Key, KafkaError]:
-        """What a request that changes something failed with, where it did."""
         found = self._ask(what, change, once=True)
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
 
@@ -265,11 +226,7 @@ class KafkaAdmin:
         patience: float = 1.0,
         once: bool = False,
     ) -> dict[_Key, Any]:
-        """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own.
-
-        Raises:
-            PortError: no answer at all.
-        """
+        """Sends a request; the answer of each of its subjects is a result or a KafkaError of its own."""
         started = time.monotonic()
         found = self._gather(what, question, attempt_s, patience=patience, once=once)
         for answer in found.values():
@@ -307,3 +264,11 @@ class KafkaAdmin:
         self._made.get().poll(0)  # delivers the connection errors
         cause = self._watch.cause_since(started) if started is not None else None
         return port_error(self._where, what, error, cause)
+
+
+def _offset_question(
+    tps: Collection[TopicPartition], spec: OffsetSpec, *, committed_reads: bool = False
+) -> _Question[ClientTopicPartition]:
+    wanted = {ClientTopicPartition(tp.topic, tp.partition): spec for tp in tps}
+    isolation = IsolationLevel.READ_COMMITTED if committed_reads else IsolationLevel.READ_UNCOMMITTED
+    return lambda client, s: client.list_offsets(wanted, isolation_level=isolation, request_timeout=s)

@@ -25,11 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def token_source(config: Mapping[str, Any]) -> TokenSource | None:
-    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself.
-
-    Raises:
-        PermanentError: a file cannot be read.
-    """
+    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself."""
     if (function := config.get(TOKEN_FUNCTION)) is not None:
         return function_tokens(str(function))
     if any(secret_file(value) for key, value in config.items() if key.startswith(_OAUTH)):
@@ -40,11 +36,7 @@ def token_source(config: Mapping[str, Any]) -> TokenSource | None:
 
 
 def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them.
-
-    Raises:
-        PermanentError: a file cannot be read.
-    """
+    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them."""
     given = dict(config)
     given.pop(TOKEN_FUNCTION, None)
     if any(secret_file(value) for key, value in given.items() if key.startswith(_OAUTH)):
@@ -53,11 +45,9 @@ def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def python_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that confluent_kafka's classes take, `oauth_cb` among them.
+    """Settings that confluent_kafka's classes take, with `oauth_cb`; a TransientError where there is no token now.
 
-    Raises:
-        PermanentError: a file cannot be read, or there will be no token.
-        TransientError: there is no token now. The client itself would say so after ten seconds, in other words.
+    The client itself would say so after ten seconds, in other words.
     """
     settings, source = plain_settings(config), token_source(config)
     if source is None:
@@ -73,12 +63,7 @@ def python_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def consumer_of(settings: Settings) -> Consumer:
-    """A reading client for a short time.
-
-    Raises:
-        PortError: a file cannot be read, or there is no token.
-        KafkaException: a setting is refused.
-    """
+    """A reading client for a short time; a KafkaException where a setting is refused."""
     return Consumer(python_settings(reading_client(settings)))
 
 
@@ -89,15 +74,7 @@ class RotatingClient(Generic[T]):
     """
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], T]) -> None:
-        """Makes the first client; where there is only no token now, `get` does.
-
-        Args:
-            config: as `client_config` gives it.
-            make: class of the client, or what makes one of the settings.
-
-        Raises:
-            PermanentError: a setting is refused, a file cannot be read, or there will be no token.
-        """
+        """Makes the first client; where there is only no token now, `get` does."""
         self._config, self._make = config, make
         self._lock = threading.Lock()
         self._last_logged = ""
@@ -108,11 +85,7 @@ class RotatingClient(Generic[T]):
             self._client = None
 
     def get(self) -> T:
-        """The client.
-
-        Raises:
-            PortError: there was none yet, and there cannot be one now.
-        """
+        """The client; a PortError where there was none yet, and there cannot be one now."""
         with self._lock:
             if self._client is None:
                 return self._renew()
@@ -124,11 +97,7 @@ class RotatingClient(Generic[T]):
             return self._client
 
     def another(self) -> T:
-        """A new client, beside the one there is.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """A new client, beside the one there is."""
         with self._lock:
             return self._new()[0]
 
@@ -139,11 +108,7 @@ class RotatingClient(Generic[T]):
                 self._client = client
 
     def renew(self) -> None:
-        """Hand out a new client from now on.
-
-        Raises:
-            PortError: there cannot be one now.
-        """
+        """Hand out a new client from now on."""
         with self._lock:
             self._renew()
 
@@ -159,7 +124,6 @@ class RotatingClient(Generic[T]):
         return self._client
 
     def _new(self) -> tuple[T, SecretFiles]:
-        """A client, and the files whose secrets it was made with."""
         files = SecretFiles(self._config)
         settings = python_settings(self._config)
         try:

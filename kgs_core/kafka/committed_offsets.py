@@ -51,11 +51,7 @@ class GroupOffsets:
         self._thread.start()
 
     def committed(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, GroupOffset]:
-        """The group's committed offsets; partitions without one are absent.
-
-        Raises:
-            PortError: Kafka did not answer for every partition, so that what it does not say is not "nothing".
-        """
+        """The group's committed offsets; partitions without one are absent. All must answer, or it is a PortError."""
         wanted = [KafkaPosition(tp.topic, tp.partition) for tp in tps]
         what = f"offsets that group {self._group} has committed"
         deadline = time.monotonic() + TIMEOUT_S
@@ -80,14 +76,7 @@ class GroupOffsets:
             self._wanted |= {tp: GroupOffset(offset, topic_id, table) for tp, offset in positions.items()}
 
     def begin_anew(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Have the group forget that it has read these partitions.
-
-        Args:
-            positions: offsets to commit for partitions without one; the others keep theirs.
-
-        Raises:
-            PortError: Kafka did not answer, or refuses. What was done is done again by the same call.
-        """
+        """Have the group forget that it has read these partitions; those without an offset get this one."""
         kept = {tp: at.offset for tp, at in self.committed(positions).items()}
         try:
             self._commit({tp: GroupOffset(kept.get(tp, offset), BEGINS_ANEW) for tp, offset in positions.items()})

@@ -122,7 +122,6 @@ def port_error(where: str, what: str, error: KafkaError, cause: KafkaError | Non
     Args:
         where: e.g. the bootstrap servers.
         what: what was tried, e.g. "create topic 'a'".
-        error: what the request failed with.
         cause: the connection error behind it, used when `error` itself says no more than "no answer".
     """
     shown = cause if cause is not None and error.name() in NO_ANSWER else error

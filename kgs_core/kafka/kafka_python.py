@@ -47,16 +47,11 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
     """Tokens of a `TokenSource` as kafka-python asks for them."""
 
     def __init__(self, source: TokenSource) -> None:
-        """Provider that asks `source` at each sign-in."""
         self._source = source
         self._extensions: dict[str, str] = {}
 
     def token(self) -> str:
-        """A token that has not expired.
-
-        Raises:
-            TokenRefusedError, TokenNotAnsweredError: there is none.
-        """
+        """A token that has not expired."""
         try:
             found = self._source.token()
         except TransientError as e:
@@ -72,13 +67,7 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def open_kafka_python(settings: Settings, timeout_s: float) -> KafkaAdminClient:
-    """A connected client; requests of several threads may run in it side by side.
-
-    Raises:
-        ConfigError: a setting under `kafka.client` that it cannot follow.
-        TransientError: no broker answered within `timeout_s`.
-        PermanentError: the broker refuses the client.
-    """
+    """A connected client, for several threads; a ConfigError for a setting of `kafka.client` that it cannot follow."""
     # What it logs of a broker that is away comes many times a second and stands in our errors
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     return first(lambda: _connected(settings, timeout_s), KafkaAdminClient.close)
@@ -111,12 +100,7 @@ def _connected(settings: Settings, timeout_s: float) -> KafkaAdminClient:
 
 
 def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
-    """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out.
-
-    Raises:
-        PermanentError: a file of secrets cannot be read.
-        ConfigError: a mechanism that it does not have here, or certificates and keys that cannot be loaded.
-    """
+    """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out."""
     source = token_source(client)
     client = with_secrets("kafka.client", client)
     passed: dict[str, Any] = {ours: client[theirs] for theirs, ours in _PASSED.items() if theirs in client}

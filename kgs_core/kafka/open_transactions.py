@@ -58,11 +58,6 @@ class OpenTransactions:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connects.
-
-        Raises:
-            PortError, ConfigError: see `open_kafka_python`.
-        """
         self._where = settings.kafka.bootstrap_servers
         self._client: KafkaAdminClient = open_kafka_python(settings, _TIMEOUT_S)
 
@@ -106,11 +101,6 @@ class OpenTransactions:
         """Write the marker that ends a transaction in its partition. Needs ClusterAction (or Alter) on the cluster.
 
         The leader refuses where a newer epoch of the producer has written since, or a newer coordinator.
-
-        Args:
-            found: the transaction.
-            leader: broker that leads its partition.
-            commit: whether its records are to be seen.
         """
         marker = WriteTxnMarkersRequest.WritableTxnMarker
         request = WriteTxnMarkersRequest(

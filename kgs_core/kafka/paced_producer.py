@@ -36,15 +36,10 @@ _FULL_QUEUE_WAIT_S = 0.1
 
 
 def next_until(sent_until_s: float, now_s: float, elapsed_s: float) -> float:
-    """End of the next slice to send, seconds since the start.
+    """End of the next slice to send, seconds since the start; the last one ended at `sent_until_s`, `elapsed_s` ago.
 
     It is `now_s`, but after a hold-up (a broker gone, a slow machine) at most twice the pace: all at once the missed
     records would be a burst that the load's own shape does not have.
-
-    Args:
-        sent_until_s: end of the last slice, <= `now_s`.
-        now_s: seconds since the start.
-        elapsed_s: seconds since the last slice was made.
     """
     return min(now_s, sent_until_s + _CATCH_UP * min(max(elapsed_s, _TICK_S), _LONGEST_TICK_S))
 
@@ -100,15 +95,7 @@ class FlightProducer:
     """One producer over one cluster; `run` is called once."""
 
     def __init__(self, config: Mapping[str, str | int | float | bool], tally_file: Path | None = None) -> None:
-        """Connects on first use.
-
-        Args:
-            config: librdkafka's, at least `bootstrap.servers`; it may override what is set here for safety and speed.
-            tally_file: rewritten as a whole every second and at the end.
-
-        Raises:
-            PermanentError: the client refuses the settings.
-        """
+        """`config` overrides what is set here for safety and speed; `tally_file` is rewritten every second."""
         self.tally = Tally()
         self._tally_file = tally_file
         self._tally_due_s = 0.0
@@ -121,14 +108,7 @@ class FlightProducer:
             raise port_error(self._where, "client settings", error.args[0]) from error
 
     def run(self, due: DueRecords, stop: StopFlag, seconds: float | None = None, flush_s: float = 60.0) -> Tally:
-        """Sends what is due until `seconds` of the replay are sent or `stop` is set, then waits for the answers.
-
-        Without `seconds` it goes on until stopped; `flush_s` is the longest wait for outstanding answers at the end.
-
-        Raises:
-            PortError: the client failed for good.
-            TransientError: records were still unanswered after `flush_s`.
-        """
+        """Send what is due until `seconds` of the replay are sent or `stop` is set; wait `flush_s` for the answers."""
         try:
             self._keep_pace(due, stop, seconds)
             left = self._flush(flush_s)
@@ -170,13 +150,11 @@ class FlightProducer:
                 return True
 
     def _serve(self, wait_s: float) -> None:
-        """Takes the answers that have come and writes the tally if it is time."""
         self._producer.poll(wait_s)
         if time.monotonic() >= self._tally_due_s:
             self._save_tally(finished=False)
 
     def _flush(self, flush_s: float) -> int:
-        """Waits for the outstanding answers, the tally going on; returns how many are still missing."""
         until = time.monotonic() + flush_s
         while (left := self._producer.flush(_TALLY_EVERY_S)) and time.monotonic() < until:
             self._save_tally(finished=False)

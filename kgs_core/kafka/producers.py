@@ -16,12 +16,7 @@ _FINAL = frozenset({"_AUTHENTICATION", "_SSL", "MSG_SIZE_TOO_LARGE", "POLICY_VIO
 
 
 def make_producer(where: str, config: Mapping[str, Any]) -> Producer:
-    """A client.
-
-    Raises:
-        PermanentError: its settings are wrong, or a file of its secrets cannot be read, or there will be no token.
-        TransientError: there is no token now.
-    """
+    """A client; a TransientError where there is no token now."""
     try:
         return Producer({**python_settings(config), "logger": _SILENT})
     except KafkaException as e:

@@ -21,7 +21,6 @@ class RecordTimes:
     """Asks Kafka for one record at each position, and remembers its time as long as the position stays. One thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connects on first use."""
         own = {"queued.min.messages": 1, "queued.max.messages.kbytes": _QUEUE_KBYTES, "max.partition.fetch.bytes": 1024}
         self._config = {
             **reading_client(settings),
@@ -38,9 +37,6 @@ class RecordTimes:
 
         Those that did not answer in time, or whose record has no time, are left out; so are those of more than
         `MOST_AT_ONCE` whose turn has not come.
-
-        Raises:
-            TransientError: Kafka does not answer at all.
         """
         self._known = {tp: known for tp, known in self._known.items() if positions.get(tp) == known[0]}
         new = sorted(positions.keys() - self._known.keys())

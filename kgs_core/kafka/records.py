@@ -59,15 +59,11 @@ def read_until(
 
     Args:
         consumer: is assigned to the partition, and goes on from the last record that it has taken.
-        tp: the partition.
-        span: first offset, and the one after the last.
         patience_s: how long nothing may come.
-        where: the brokers, for errors.
         at_once: how many are taken from the client in one call: with 1, nothing behind `span` is lost for who reads on.
 
     Raises:
         TransientError: nothing came.
-        PortError: refused, or no answer.
     """
     what = f"read topic '{tp.topic}'"
     consumer.assign([KafkaPosition(tp.topic, tp.partition, span.start)])

@@ -73,15 +73,12 @@ def ask(
 
     Args:
         clients: the client to ask, replaced by the one that answers.
-        question: sends it.
-        timeout_s: of the whole.
         attempt_s: what each of the first attempts waits.
         once: for requests that change something.
 
     Raises:
         TimeoutError: librdkafka did not even report a time-out.
         KafkaException: the request is refused.
-        PortError: there is no client.
     """
     asking: _Asking[_Client, _Key] = _Asking(clients, question, timeout_s, attempt_s, once=once)
     try:
@@ -129,8 +126,6 @@ def in_thread(call: Callable[[], Any]) -> "Mapping[None, Future[Any]]":
 
 
 class _Asking(Generic[_Client, _Key]):
-    """One question, and the attempts to have an answer."""
-
     def __init__(
         self,
         clients: RotatingClient[_Client],
@@ -166,7 +161,6 @@ class _Asking(Generic[_Client, _Key]):
                 time.sleep(min(due_s, left_s))
 
     def _next_due_s(self) -> float:
-        """Seconds until the question is to be repeated."""
         if self._once:
             return math.inf
         turns = self._turns if self._turns <= QUICK_REPEATS else 3 * self._turns - 2 * QUICK_REPEATS
@@ -207,7 +201,6 @@ class _Attempt(Generic[_Client, _Key]):
     Attributes:
         is_held: it is one of the process's repetitions, until it is over.
         open: subjects without an answer yet, the first one last. librdkafka answers all of a request at once.
-        found: answers so far.
     """
 
     client: _Client

@@ -42,9 +42,7 @@ class Token:
 
     Attributes:
         value: as the broker is given it; never printed.
-        expires_s: seconds since 1970.
         principal: whose it is; librdkafka wants to know.
-        extensions: what is told to the broker beside it.
     """
 
     value: str = field(repr=False)
@@ -163,12 +161,6 @@ class FunctionTokens:
         return f"{self._where}: {kind}{_PERHAPS_TOKEN.sub('...', one_line(error))}"
 
     def _checked(self, answer: object) -> Token:
-        """The token that was returned.
-
-        Raises:
-            PermanentError: it is none.
-            TransientError: it has expired.
-        """
         if not isinstance(answer, tuple | list) or len(answer) not in (2, 4):
             raise self._nonsense(f"returned {_kind(answer)}")
         value, expires_s, principal, extensions = (*answer, "", {})[:4]

@@ -24,11 +24,7 @@ class TopicDescription:
 
 
 def known_id(where: str, topic: str, theirs: object) -> TopicId:
-    """The id of a topic.
-
-    Raises:
-        UnsafeError: it has none.
-    """
+    """The id of a topic; an UnsafeError where it has none."""
     found = topic_id_of(theirs)
     if found == _NO_ID:
         raise UnsafeError(
@@ -47,11 +43,6 @@ def message_limit_problems(topic: str, config: Mapping[str, str], wanted: int) -
     """What is wrong with the limit of a topic's records; somebody else may have made it, with Kafka's default of 1 MB.
 
     With a lower one a group works until it has grown, and then a Target or a report is refused in the middle of it.
-
-    Args:
-        topic: its name.
-        config: settings that hold for it.
-        wanted: bytes that must fit.
     """
     name = "max.message.bytes"
     if int(config.get(name, 0)) >= wanted:

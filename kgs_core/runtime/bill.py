@@ -52,21 +52,9 @@ class BillTerms:
     interval_s: float = 60.0
     p99_s: float | None = None
 
-    @property
-    def conditions(self) -> Conditions:
-        """Of the replays."""
-        read_speed = 100 * self.consumer_capacity / self.capacity
-        return Conditions(self.capacity, LatencySettings(read_speed, self.interval_s), record_latency=True)
-
 
 def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
-    """As the configuration has them.
-
-    Args:
-        settings: of the group.
-        has_group: a capacity that is learnt is that of the group's newest Target, if Kafka says it; else it is
-            measured here.
-    """
+    """As the configuration has them; a learnt capacity by the group's newest Target, or else measured here."""
     packing, bill = settings.packing, settings.bill
     view = GroupView()
     if has_group and packing.learns_capacity:
@@ -85,12 +73,7 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
 
 
 def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTerms) -> Bill:
-    """The bill of a range of time, from the group's reports and the load that was published.
-
-    Raises:
-        ConfigError: it has not begun yet, or is empty.
-        PortError: Kafka does not answer, or refuses.
-    """
+    """The bill of a range of time that has begun, from the group's reports and the load that was published."""
     if asked.until_ms <= asked.since_ms:
         raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is no time at all"])
     if asked.since_ms >= now_ms:
@@ -121,11 +104,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
 
 def bill_of_load(name: str, measurements: Sequence[RecordedMeasurement], terms: BillTerms) -> Bill:
-    """What a recorded load would have cost; nobody has used anything for it.
-
-    Raises:
-        ConfigError: none of them has a speed.
-    """
+    """What a recorded load would have cost; nobody has used anything for it."""
     step_ms = round(terms.interval_s * 1000)
     begin_ms = round(measurements[0].time * 1000)
     evenly = [replace(m, time=(begin_ms + number * step_ms) / 1000) for number, m in enumerate(measurements)]
@@ -145,10 +124,7 @@ def bills_of_days(
     """Bills of days (UTC) as `Bill.to_dict` gives them: the one that is kept, else from the topics.
 
     Args:
-        settings: of the group.
         days: that have begun; one of which nothing is known has no bill.
-        now_ms: ms since 1970.
-        terms: what bills that are not kept are made with.
         keep: whether these are kept, where their day is over.
 
     Returns:
@@ -174,7 +150,6 @@ def bills_of_days(
 
 
 def _kept_days(kept: KeptBills, days: Sequence[date]) -> tuple[dict[date, dict[str, Any]], list[str]]:
-    """The bills that are kept, and what is wrong with files."""
     found: dict[date, dict[str, Any]] = {}
     problems = []
     for day in days:
@@ -194,20 +169,17 @@ def day_of(day: date) -> Period:
     return Period(begin_ms, begin_ms + DAY_MS)
 
 
-def _capacity_notes(terms: BillTerms) -> list[str]:
-    guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
-    return [guessed] if terms.is_guessed else []
-
-
 def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
-    """With what the load would have cost otherwise."""
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
-    conditions = terms.conditions
+    latency = LatencySettings(100 * terms.consumer_capacity / terms.capacity, terms.interval_s)
+    conditions = Conditions(terms.capacity, latency, record_latency=True)
     own = own_cost(load, conditions, terms.algorithm, terms.consumer_weight, _random)
     p99_s = own.p99_s if terms.p99_s is None else terms.p99_s
     others = tuple(costs_at(p99_s, load, conditions, _random))
     costs = (replace(own, is_met=own.p99_s <= p99_s), *others)
-    notes = [*bill.notes, *_capacity_notes(terms), *_unmet_notes(costs, p99_s), *_price_notes(bill)]
+    guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
+    guesses = [guessed] if terms.is_guessed else []
+    notes = [*bill.notes, *guesses, *_unmet_notes(costs, p99_s), *_price_notes(bill)]
     seconds = len(recording.measurements) * terms.interval_s
     return replace(bill, p99_s=p99_s, compared_s=seconds, costs=costs, recording=recording, notes=tuple(notes))
 
@@ -221,7 +193,6 @@ def _whole(measured: Sequence[RecordedMeasurement], interval_s: float, period: P
 
 
 def _recorded(settings: Settings, period: Period, interval_s: float) -> tuple[Sequence[RecordedMeasurement], str]:
-    """The load, or why there is none."""
     try:
         return load_recorded(settings, period.since_ms, period.until_ms, interval_s), ""
     except ConfigError as e:

@@ -171,11 +171,7 @@ class _Pass:
         self._offsets.close()
 
     def cycles(self) -> Iterator[Cycle]:
-        """A cycle for every round, until all is read that was there at the start.
-
-        Raises:
-            PermanentError: a partition cannot be read, or too many records are bad.
-        """
+        """A cycle for every round, until all is read that was there at the start; bad records are refused."""
         number = 0
         while not self._is_done():
             before = self._positions()
@@ -188,14 +184,7 @@ class _Pass:
                 yield self._cycle(before, report, seconds, number)
 
     def refuse_bad(self, least: int = 0) -> None:
-        """See that what was read are rows: a dead letter takes another way, and another time.
-
-        Args:
-            least: how many records of a topic must have been read for a word on it.
-
-        Raises:
-            PermanentError: too many records of a topic are bad.
-        """
+        """Refuse topics of which `least` records were read and too many are bad: dead letters take another time."""
         self._bad.look(self._topics.values())
         for topic, share in self._bad.shares.items():
             if self._topics[topic].progress.recent_records >= least:
@@ -282,7 +271,6 @@ def _group_removed(trial: Settings, admin: KafkaAdmin) -> Iterator[None]:
 
 @contextmanager
 def _cleaned_up(settings: Settings, name: str) -> Iterator[None]:
-    """Removes the test's tables at the end, whatever happens."""
     storage = Storage(settings.lake.root, settings.lake.storage_options)
     try:
         yield

@@ -83,11 +83,7 @@ class ConsumerContext:
         return self.runner.transform_schema(transform, topic, schema)
 
     def warm_up(self) -> None:
-        """Start the runner, with workers that can read at once.
-
-        Raises:
-            PortError: it does not start.
-        """
+        """Start the runner, with workers that can read at once."""
         try:
             self.runner.warm()
             if any(rule.transform for rule in self._settings.topics):
@@ -164,11 +160,6 @@ class ConsumerContext:
 
 
 def _is_local() -> bool:
-    """Whether batches are run without Spark.
-
-    Raises:
-        ConfigError: the environment names no runner that there is.
-    """
     name = os.environ.get(RUNNER, "spark")
     if name not in ("spark", "local"):
         raise ConfigError([f"{RUNNER}={name}: no such runner of batches: use spark (as without it) or local"])
@@ -192,16 +183,7 @@ def open_reader(
 ) -> Iterator[ConsumerContext]:
     """A reader, closed at the end of the block; the process ends where that does not come to an end.
 
-    Args:
-        settings: what is read, and where to.
-        consumer: who reads.
-        start_up: waits for Kafka and the lake.
-        start_spark: gives the session where somebody else makes it; it is ended here all the same.
-        last_word: see `watchdog.start_watchdog`.
-
-    Raises:
-        PortError: Kafka or the lake refuses us.
-        AskedToEndError: see `StartUp.bear`.
+    `start_spark` gives the session where somebody else makes it; it is ended here all the same.
     """
     admin = KafkaAdmin(admin_client(settings))
     lake = open_lake(settings.lake, str(consumer))

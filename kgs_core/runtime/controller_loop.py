@@ -8,11 +8,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Protocol, assert_never
 
+from kgs_core.config import PackingSettings, Settings
+from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
+from kgs_core.group.controller.terms import terms_of
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import (
     Command,
@@ -35,6 +39,7 @@ from kgs_core.group.view.events import (
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.system.failpoints import failpoint
+from kgs_core.system.first_capacity import first_flat_out
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
@@ -62,7 +67,6 @@ class ControlPorts:
 
     Attributes:
         report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
-        hear: told of all that is read.
         check: told of every write before it is made; may refuse it by an error.
     """
 
@@ -75,8 +79,23 @@ class ControlPorts:
     check: Callable[[Write], None] = lambda _: None
 
 
+def controller_options(settings: Settings, packing: PackingSettings) -> Options:
+    """How a group's controller is set up, whoever it is, to pack by `packing`."""
+    return Options(
+        packing,
+        settings.membership,
+        lambda: Random(0),  # noqa: S311 - no secret
+        terms=terms_of(settings),
+        first_flat_out=first_flat_out() if packing.learns_capacity else FIRST_FLAT_OUT,
+    )
+
+
 class ControlLoop:
-    """One controller's life."""
+    """One controller's life.
+
+    Attributes:
+        state: what the controller knows; there is none before `start`.
+    """
 
     def __init__(
         self,
@@ -93,12 +112,7 @@ class ControlLoop:
         self._wall = wall
         self._say = LogOnChange(lambda text: _log.warning("%s", text) if text else None)  # not ten times a second
         self._fleet_due_s = self._tick_due_s = float("-inf")
-        self._state: ControllerState
-
-    @property
-    def state(self) -> ControllerState:
-        """What the controller knows; there is none before `start`."""
-        return self._state
+        self.state: ControllerState
 
     def run(self, stop: StopFlag) -> ControllerOutcome | None:
         """Look after the group until `stop`, or, where only one change is asked for, until that is over.
@@ -114,30 +128,19 @@ class ControlLoop:
         return self.go_on(stop)
 
     def start(self, stop: StopFlag) -> None:
-        """Fence every older controller, and read the topics to their ends.
-
-        Raises:
-            UnsafeError, PermanentError: a person must act.
-        """
-        self._state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
+        """Fence every older controller, and read the topics to their ends."""
+        self.state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
         self._carry_out(commands, stop)
 
     def go_on(
         self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
     ) -> ControllerOutcome | None:
-        """As `run`, from where it is, and no further than to a state that `until` holds for.
-
-        Returns:
-            How the change ended; None when it is not over.
-
-        Raises:
-            FencedError, UnsafeError, PermanentError: see `run`.
-        """
-        while not self._is_over(stop) and not until(self._state):
+        """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over."""
+        while not self._is_over(stop) and not until(self.state):
             for event in self._events():
-                if not self._is_over(stop) and not until(self._state):
+                if not self._is_over(stop) and not until(self.state):
                     self._tell(event, stop)
-        outcome = self._state.outcome
+        outcome = self.state.outcome
         if outcome is not None and outcome.result is Result.FENCED:
             raise FencedError(
                 f"controller of group {self._group}: {outcome.reason}: this one has ended, do not start it again"
@@ -145,7 +148,7 @@ class ControlLoop:
         return outcome
 
     def _is_over(self, stop: StopFlag) -> bool:
-        return stop.is_set or self._state.outcome is not None
+        return stop.is_set or self.state.outcome is not None
 
     def _events(self) -> Iterable[Event]:
         """What has happened since the last look; waits a moment for news of the group."""
@@ -161,7 +164,7 @@ class ControlLoop:
         now = self._clock()
         if now >= self._fleet_due_s:
             self._fleet_due_s = now + FLEET_EVERY_S
-            yield fleet_seen(self._ports.fleet, self._state.view)
+            yield fleet_seen(self._ports.fleet, self.state.view)
         if (measured := self._ports.measurements.newest()) is not None:
             yield measured
         if now >= self._tick_due_s:
@@ -169,7 +172,7 @@ class ControlLoop:
             yield Tick()
 
     def _tell(self, event: Event, stop: StopFlag) -> None:
-        self._state, commands = step(self._state, event, self._clock())
+        self.state, commands = step(self.state, event, self._clock())
         self._carry_out(commands, stop)
 
     def _carry_out(self, commands: Iterable[Command], stop: StopFlag) -> None:
@@ -186,15 +189,10 @@ class ControlLoop:
             if isinstance(answer, Fenced):
                 due.clear()  # S5: nothing behind a refused write has an effect
             if answer is not None:
-                self._state, more = step(self._state, answer, self._clock())
+                self.state, more = step(self.state, answer, self._clock())
                 due.extend(more)
 
     def _execute(self, command: Command) -> Event | None:
-        """The answer to a command.
-
-        Raises:
-            TransientError: it came to nothing that is known.
-        """
         match command:
             case Fence() | ReadToEnd() | Write():
                 return self._ask_kafka(command)

@@ -24,7 +24,6 @@ class Fencings:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connects on first use."""
         self.count: int | None = None
         self._settings = settings
         self._client: OpenTransactions | None = None
@@ -32,11 +31,7 @@ class Fencings:
         self._has_warned = False
 
     def look(self) -> None:
-        """Ask Kafka; who may not ask counts nothing, and is told so once, until it may again.
-
-        Raises:
-            TransientError, ConfigError: it does not answer; what was counted stays.
-        """
+        """Ask Kafka; who may not ask counts nothing, and is told so once. Without an answer the count stays."""
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
         try:

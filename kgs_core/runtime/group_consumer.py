@@ -56,7 +56,6 @@ class GroupConsumer:
 
     Attributes:
         member: its number, and the incarnation that was minted for this life of it.
-        ending: why it has ended; None before, and where it has never joined.
         membership: what it owns and where it stands; None before it has joined.
     """
 
@@ -141,25 +140,22 @@ class GroupConsumer:
         """A member of the group while the block runs, however that ends; then its last word is in the log.
 
         Args:
-            process: what its reports say of the process.
-            ports: its queue and its reports.
-            stop: somebody wants it to end.
             interrupt: called when something has come that must wait for the end of the round in hand.
             watch: asked on the steady clock why the process must end, beside what the membership knows itself.
 
         Raises:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
-            PortError: the same, or another error of one of the two threads.
         """
         identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
-        membership = SharedMembership(Membership.join(identity, self._pace(), time.monotonic()))
+        timing = self._settings.membership
+        pace = MembershipTiming(timing.heartbeat_s, timing.suspect_after_s, self._settings.consumer.batch_timeout_s)
+        membership = SharedMembership(Membership.join(identity, pace, time.monotonic()))
         queue, writer = ports
         assignments, reports = AssignmentThread(membership, queue, stop, interrupt), ReportThread(membership, writer)
-        pace = membership.now.pace
         shortest_s = min(pace.batch_timeout_s, FENCE_FACTOR * pace.suspect_after_s)
         start_watchdog(
             lambda now: (
-                membership.fence_reason(now)
+                membership.now.fence_reason(now)
                 or dead_thread(membership, assignments, reports)
                 or (None if membership.now.ended else watch(now))
             ),
@@ -202,9 +198,3 @@ class GroupConsumer:
             membership.wait(lambda m: m.last_report is not None and m.last_report.why == why, SAY_WHY_S)
         if self._hosting.last_word is not None:
             self._hosting.last_word(why)
-
-    def _pace(self) -> MembershipTiming:
-        membership = self._settings.membership
-        return MembershipTiming(
-            membership.heartbeat_s, membership.suspect_after_s, self._settings.consumer.batch_timeout_s
-        )

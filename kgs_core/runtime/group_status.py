@@ -7,8 +7,9 @@ from typing import Self
 from kgs_core.config import Settings
 from kgs_core.errors import PortError
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
-from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
@@ -29,28 +30,20 @@ class GroupWatch:
 
     Attributes:
         snapshot: the lake as the last look with it has found it.
+        view: what the topics have said up to the last look.
     """
 
     def __init__(
         self, settings: Settings, observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None
     ) -> None:
-        """Reads all that the group's topics hold.
-
-        Args:
-            settings: of the group.
-            observe: is given all messages in their order; at first, at once, those that are there.
-
-        Raises:
-            PermanentError: the topics do not exist yet, or may not be read.
-            TransientError: Kafka does not answer.
-        """
+        """Read all that the group's topics hold; `observe` is given all messages in their order."""
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
         self._observe = observe
         self.snapshot: LakeSnapshot | None = None
-        self._view = GroupView()
+        self.view = GroupView()
         self._take(self._topic_reader.read_to_end())
 
     def __enter__(self) -> Self:
@@ -60,23 +53,11 @@ class GroupWatch:
         self.close()
 
     def look(self, *, with_lake: bool = True) -> GroupStatus:
-        """The group as it is now.
-
-        Args:
-            with_lake: also ask the lake how much it has not read yet.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The group as it is now; `with_lake`: also how much the lake has not read yet."""
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
-        return group_status(self._settings, self._view, facts, time.monotonic(), round(time.time() * 1000))
-
-    @property
-    def view(self) -> GroupView:
-        """What the topics have said up to the last look."""
-        return self._view
+        return group_status(self._settings, self.view, facts, time.monotonic(), round(time.time() * 1000))
 
     def close(self) -> None:
         """End the connections."""
@@ -87,7 +68,7 @@ class GroupWatch:
         # The view takes the newest report for one that has come just now; after an outage that may be days ago
         newest_ms = max((r.timestamp_ms for r in received if isinstance(r.message, Report | Heartbeat)), default=None)
         age_s = 0.0 if newest_ms is None else max(0.0, time.time() - newest_ms / 1000)
-        self._view = self._view.take_all(received, time.monotonic() - age_s)
+        self.view = self.view.take_all(received, time.monotonic() - age_s)
 
     def _facts(self, *, with_lake: bool) -> ExternalFacts:
         problems: list[str] = []
@@ -115,11 +96,7 @@ class GroupWatch:
 
 
 def hears_controller(settings: Settings) -> bool:
-    """Whether measurements have been published of late, which a controller does all the time.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
-    """
+    """Whether measurements have been published of late, which a controller does all the time."""
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
@@ -128,11 +105,10 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     """The consumers by the group's newest Target, the Rscore of what has moved within the last hour, and the view.
 
     Nobody, where its controller has not written a Target yet.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
     """
-    view = _load_view(settings)
+    with GroupConnections(settings) as topics:
+        reader = topics.reader()
+        view = GroupView().take_all(reader.read_to_end() if reader is not None else (), time.monotonic())
     if view.target is None:
         return Group(), 0.0, view
     target = view.target.message
@@ -143,21 +119,6 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
 
 
 def has_topics(settings: Settings) -> bool:
-    """Whether the group's topics exist, as they do once a controller has begun.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
-    """
-    names = [kind.of(settings.group) for kind in GroupTopic]
-    return len(KafkaAdmin(admin_client(settings)).describe(names)) == len(names)
-
-
-def _load_view(settings: Settings) -> GroupView:
-    """What the group's topics say; nothing where they are not there yet."""
-    if not has_topics(settings):
-        return GroupView()
-    reader = KafkaGroupTopicReader(GroupTopics(settings, KafkaAdmin(admin_client(settings))))
-    try:
-        return GroupView().take_all(reader.read_to_end(), time.monotonic())
-    finally:
-        reader.close()
+    """Whether the group's topics exist, as they do once a controller has begun."""
+    with GroupConnections(settings) as topics:
+        return topics.reader() is not None

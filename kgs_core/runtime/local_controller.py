@@ -2,17 +2,12 @@
 
 import logging
 from contextlib import ExitStack
-from random import Random
 
 from kgs_core.config import Settings
-from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.fleet.controller_fleet import ControllerFleet
-from kgs_core.group.controller.state import Options
-from kgs_core.group.controller.terms import terms_of
 from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.monitor.kafka.measurement_thread import MeasurementThread
-from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts
-from kgs_core.system.first_capacity import first_flat_out
+from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, controller_options
 from kgs_core.system.patience import try_until
 from kgs_core.system.shutdown import StopFlag
 
@@ -20,24 +15,12 @@ _log = logging.getLogger(__name__)
 
 
 def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> None:
-    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer.
-
-    Raises:
-        FencedError: a newer controller has taken over. Final.
-        KgsError: it cannot begin, or a person must act.
-    """
+    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer."""
     with ExitStack() as held:
         ports = try_until(lambda: _connect(settings, fleet, held), stop, _log.warning)
         if ports is not None:
             _log.info("controller group=%s", settings.group)
-            options = Options(
-                settings.packing,
-                settings.membership,
-                lambda: Random(0),  # noqa: S311 - no secret
-                terms=terms_of(settings),
-                first_flat_out=first_flat_out() if settings.packing.learns_capacity else FIRST_FLAT_OUT,
-            )
-            ControlLoop(settings.group, options, ports).run(stop)
+            ControlLoop(settings.group, controller_options(settings, settings.packing), ports).run(stop)
     _log.info("controller ended group=%s", settings.group)
 
 

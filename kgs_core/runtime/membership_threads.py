@@ -8,7 +8,7 @@ from typing import Protocol
 
 from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.group.membership.membership import Membership
-from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report, Starting
+from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class ReportWriter(Protocol):
     """A consumer's writer: durable once it returns."""
 
-    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
+    def append(self, message: Report | Heartbeat, timeout_s: float) -> object:
         """Append one report.
 
         Raises:
@@ -69,10 +69,6 @@ class SharedMembership:
             self._membership, message = self._membership.next_message(now)
             return message, now
 
-    def fence_reason(self, now: float) -> str | None:
-        """For the watchdog, see `Membership.fence_reason`."""
-        return self.now.fence_reason(now)
-
     def wait(self, is_enough: Callable[[Membership], bool], timeout_s: float) -> bool:
         """Wait until it is so, for `timeout_s` at most; returns whether it is."""
         with self._changed:
@@ -89,14 +85,7 @@ class AssignmentThread(threading.Thread):
     def __init__(
         self, membership: SharedMembership, reader: AssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
     ) -> None:
-        """Starts nothing yet.
-
-        Args:
-            membership: gets what comes.
-            reader: of our queue.
-            stop: somebody wants the process to end.
-            interrupt: called when something has come that must wait for the end of the round in hand.
-        """
+        """`interrupt` is called when something has come that must wait for the end of the round in hand."""
         super().__init__(name="assignments", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership
@@ -190,7 +179,7 @@ class ReportThread(threading.Thread):
         if isinstance(message, Report):
             failpoint("before-report")
         try:
-            self._writer.send(message, self._timeout_s)
+            self._writer.append(message, self._timeout_s)
         except PortError as e:
             self._outage.note(e)
             return False

@@ -3,13 +3,11 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.group.protocol import Message, Received
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.rule import Fault
@@ -39,14 +37,7 @@ class MetricsReader:
     def __init__(
         self, settings: Settings, *, per_partition: bool, lag_seconds: bool, audit_every_h: float | None = None
     ) -> None:
-        """Connects with the first look.
-
-        Args:
-            settings: of the group.
-            per_partition: also the series of each partition.
-            lag_seconds: also ask Kafka for the record at each position, which needs the right to read the topics.
-            audit_every_h: hours between two audits; None: none.
-        """
+        """Connects with the first look. `lag_seconds` needs the right to read the topics."""
         self._settings = settings
         self._per_partition = per_partition
         self._watch: GroupWatch | None = None
@@ -79,14 +70,7 @@ class MetricsReader:
         return any(one.metric == "kgs_exporter_look_timestamp_seconds" for one in self._page.samples)
 
     def look(self) -> tuple[str, ...]:
-        """Look once.
-
-        Returns:
-            What could not be learned, a line each.
-
-        Raises:
-            Exception: what nobody has thought of; no figure stays then, either.
-        """
+        """Look once; what could not be learned, a line each. An error that nobody has thought of is raised."""
         try:
             problems = self._look()
         except Exception as e:
@@ -101,7 +85,7 @@ class MetricsReader:
 
     def _look(self) -> tuple[str, ...]:
         if self._watch is None:
-            self._watch = GroupWatch(self._settings, self._observe)
+            self._watch = GroupWatch(self._settings, self._counters.take)
             self._counters.connected()
         found = self._watch.look()
         now_s = time.time()
@@ -127,9 +111,6 @@ class MetricsReader:
         audits = self._audits.samples() if self._audits is not None else ()
         every = (*shown, *audits, *self._counters.samples(), *own)
         self._page = MetricsPage(self._settings.group, every, self._counters.histograms)
-
-    def _observe(self, received: Sequence[Received[Message]]) -> None:
-        self._counters.take(received)
 
     def _lake(
         self, found: GroupStatus, snapshot: LakeSnapshot | None, now_s: float, problems: list[str]
@@ -209,7 +190,6 @@ class _Audits:
             self._stop.wait(self._every_s if found else self._every_s / AGAIN_AFTER)
 
     def _audited(self) -> tuple[Sample, ...]:
-        """Findings; empty: none was made."""
         try:
             found = audit_lake(self._settings, with_log=True)
         except Exception as e:  # noqa: BLE001 - the time of the last audit tells that this one is missing

@@ -17,14 +17,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]:
-    """Has the metrics at `/metrics` as long as the context lasts; looks at the group with connections of its own.
-
-    Yields:
-        The port.
-
-    Raises:
-        PermanentError: the address cannot be listened at.
-    """
+    """Serve the metrics at `/metrics` while the block runs, by connections of its own; gives the port."""
     stop = threading.Event()
     reader = MetricsReader(settings, per_partition=True, lag_seconds=True)
     with MetricsServer(reader.page, address, port) as server:

@@ -33,12 +33,7 @@ class Feed(MeasurementSource, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Steady clock and wall clock.
-
-    Attributes:
-        steady: seconds, for everything that is measured.
-        wall: seconds since 1970.
-    """
+    """Steady clock and wall clock."""
 
     steady: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -60,7 +55,6 @@ class Reference:
 
     Attributes:
         measurement_offset: of the measurement to pack by; None: the newest one. Where it is too old, another one.
-        report_offset: of the newest report that was there; None: not known.
         report_age_s: how long ago that had come: a run that has only begun to listen cannot know it.
         packs: it may pack anew; else it carries out the Target that stands, and needs no measurement.
     """

@@ -6,9 +6,9 @@ change has come. So each part can also be done alone; what it needs of the ones 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
@@ -17,15 +17,15 @@ from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.preview import Preview, preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.group.controller.write_guard import check_owners, check_write
-from kgs_core.group.protocol import Message, Received
+from kgs_core.group.protocol import Message, Received, Target
 from kgs_core.group.view.events import Measured, Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
+from kgs_core.model import TopicPartition
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.planning.plan import moves_between
+from kgs_core.planning.plan import Move, moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
-from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
@@ -34,8 +34,65 @@ PATIENCE_S = 60.0
 """How long a run goes on without an answer of Kafka, beside what its change may take."""
 
 
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Result of assigning the group.
+
+    Attributes:
+        is_written: it is another one.
+        preview: the plan at that moment, and those of other algorithms.
+        outcome: None: there is something to hand over.
+    """
+
+    before: Received[Target] | None
+    target: Received[Target] | None
+    is_written: bool
+    preview: Preview | None
+    outcome: ControllerOutcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Price of a change.
+
+    Attributes:
+        moves: which, from the fastest to the slowest; None: not known any more.
+    """
+
+    target: Received[Target] | None
+    rscore: float = 0.0
+    moved: int = 0
+    moves: tuple[Move, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """End of a change.
+
+    Attributes:
+        gaps_s: partition that has another owner -> seconds for which it had none.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+            end may come much later: it waits for a new spare, too.
+        started_s: from the Target until all consumers had joined that it reads by; None: another run wrote the
+            Target, or they have not.
+    """
+
+    outcome: ControllerOutcome
+    target: Received[Target] | None
+    duration_s: float
+    gaps_s: Mapping[TopicPartition, float]
+    unowned: frozenset[TopicPartition]
+    double_owners: tuple[str, ...] = ()
+    taken_ms: int | None = None
+    started_s: float | None = None
+
+
 class RebalanceRun:
-    """One run. For one thread."""
+    """One run. For one thread.
+
+    Attributes:
+        problems: what was found wrong with a write, which was not made because of it.
+    """
 
     def __init__(self, group: str, options: Options, reference: Reference, ports: RunPorts) -> None:
         self._group = group
@@ -51,17 +108,13 @@ class RebalanceRun:
         self._assigned: Assigned | None = None
         self._unread = Unread()
         self._has_heard = False
-        self._problems: tuple[str, ...] = ()
+        self.problems: tuple[str, ...] = ()
 
     def measure(self) -> Measured:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
         counts, and where that is no better, one of its own.
-
-        Raises:
-            MeasurementError: none was to be had that is young enough.
-            PortError: Kafka does not answer, or refuses.
         """
         now = self._clocks.steady()
         limit_s = self._options.membership.max_measurement_age_s
@@ -75,11 +128,7 @@ class RebalanceRun:
         return self._aged(now)
 
     def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
-        """What a run would do now. Fences nobody and writes nothing.
-
-        Raises:
-            MeasurementError, PortError: see `measure`.
-        """
+        """What a run would do now. Fences nobody and writes nothing."""
         if self._reference.packs:
             self.measure()  # may take a while
         watch = self.observe()
@@ -89,11 +138,7 @@ class RebalanceRun:
         return watch, preview(watch.state, now, compare)
 
     def observe(self) -> GroupObserver:
-        """The group as it is. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The group as it is. Fences nobody and writes nothing."""
         reader = self._ports.topics.reader()
         messages = reader.read_to_end() if reader is not None else []
         now = self._clocks.steady()
@@ -101,24 +146,14 @@ class RebalanceRun:
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def capacity(self) -> Capacity:
-        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing."""
         watch, measured = self.observe(), self._ports.feed.at(None)
         if measured is not None:
             watch = watch.observed(measured, self._clocks.steady())
         return group_capacity(watch.state)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
-        """Fence, read, pack; write the Target with the first assignments of its change, if another one is due.
-
-        Raises:
-            FencedError: a newer controller has taken over.
-            UnsafeError: a Target or an assignment would break an invariant: nothing of it was written.
-            MeasurementError, PortError: see `measure`; or Kafka did not answer for long.
-        """
+        """Fence, read, pack; write the Target and first assignments of a change that is due; unsafe ones never."""
         if self._reference.packs:
             self.measure()
         outcome = self._drive(PATIENCE_S, lambda state: state.name is State.GROUP_MANAGEMENT)
@@ -136,11 +171,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
@@ -154,11 +185,7 @@ class RebalanceRun:
         return Priced(target, found.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:
-        """Go on until the change is over, superseded or out of time.
-
-        Raises:
-            FencedError, UnsafeError, PortError: see `assign`.
-        """
+        """Go on until the change is over, superseded or out of time."""
         began = self._clocks.steady()
         outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
         failpoint("handed-over")
@@ -204,11 +231,6 @@ class RebalanceRun:
         return made
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """What was found wrong with a write, which was not made because of it."""
-        return self._problems
-
-    @property
     def _state(self) -> ControllerState:
         if self._loop is None:
             raise AssertionError("the run has not begun")
@@ -247,11 +269,11 @@ class RebalanceRun:
 
     def _check(self, write: Write) -> None:
         state = self._state
-        self._problems = check_write(state.view, state.suspects(), write, strict=state.strict)
-        if self._problems:
+        self.problems = check_write(state.view, state.suspects(), write, strict=state.strict)
+        if self.problems:
             raise UnsafeError(
                 f"group {self._group}: not written, for it would break what must always hold: "
-                f"{'; '.join(self._problems)}: a fault of kgs, please report it"
+                f"{'; '.join(self.problems)}: a fault of kgs, please report it"
             )
         if write.target is not None and self._before is None:
             self._before = state

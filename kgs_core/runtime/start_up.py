@@ -37,13 +37,7 @@ class StartUp:
     """
 
     def __init__(self, stop: StopFlag, tell: Callable[[str], None] | None = None, *, is_hosted: bool = False) -> None:
-        """Does nothing yet.
-
-        Args:
-            stop: somebody wants the process to end.
-            tell: told what the start waits for, when that begins and again now and then.
-            is_hosted: the process is not ours.
-        """
+        """`tell` is told what the start waits for, when that begins and again now and then."""
         self.has_waited = False
         self._stop_flag = stop
         self._tell = tell
@@ -72,15 +66,9 @@ class StartUp:
         return not self._stop_flag.is_set
 
     def bear(self, do: Callable[[], _T], of: str = "Kafka") -> _T:
-        """Do it, as often as something that may pass keeps it from being done.
+        """Do it, as often as something that may pass keeps it from being done; `of` is who is to answer, for the log.
 
-        Args:
-            do: may take minutes where nobody answers: clients try again by themselves.
-            of: who is to answer, for the log.
-
-        Raises:
-            AskedToEndError: the process is to end.
-            KgsError: a person must act.
+        An AskedToEndError where the process is to end meanwhile.
         """
         backoff_s, last_logged = _FIRST_BACKOFF_S, ""
         while True:

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class ConsumerStatus:
-    """Adds up rounds over a trailing window of `WINDOW_S`."""
+    """Adds up rounds over a trailing window of `WINDOW_S`; `work` is the sums over all of them."""
 
     def __init__(self, consumer: ConsumerId, status_file: Path | None) -> None:
         self.records = 0
@@ -37,7 +37,7 @@ class ConsumerStatus:
         self._has_warned = False
         self._rounds: deque[tuple[float, RoundReport]] = deque()
         self._began = self._logged = self._written = time.monotonic()
-        self._sums = WorkDone()
+        self.work = WorkDone()
         self._meter = FlatOutMeter(hardware())
         self._full_since: float | None = None  # when the last round ended, if it was full
         self._weighed = -math.inf
@@ -65,17 +65,12 @@ class ConsumerStatus:
             self.write(topics)
 
     @property
-    def work(self) -> WorkDone:
-        """Sums over all rounds."""
-        return self._sums
-
-    @property
     def flat_out(self) -> FlatOut | None:
         """What this consumer reads when it is flat out; None: too little is known."""
         return self._meter.reading(time.monotonic())
 
     def _add_up(self, report: RoundReport, now: float) -> None:
-        sums = self._sums
+        sums = self.work
         new = replace(
             sums,
             commits=sums.commits + report.batches,
@@ -95,7 +90,7 @@ class ConsumerStatus:
             self._weighed = now
             usage = own_usage()
             new = replace(new, cpu_s=usage.cpu_s, memory_bytes=usage.memory_bytes)
-        self._sums = new
+        self.work = new
 
     @property
     def bytes_per_s(self) -> float:

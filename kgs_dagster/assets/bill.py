@@ -8,6 +8,7 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_core.errors import TransientError
+from kgs_dagster.metadata import bullets, table
 from kgs_dagster.run_process import claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
@@ -20,24 +21,12 @@ DAYS = dg.DailyPartitionsDefinition(start_date="2026-01-01")
 MakeBill = Callable[[Settings, date], "Bill"]
 _FIGURES = ("used_consumer_hours", "silent_consumer_hours", "used_cost", "p99_s")
 _OF_MOVES = ("moved", "rscore", "unread_s", "unread_bytes", "unread_byte_s", "iterations")
-_COLUMNS = (
-    dg.TableColumn("name", "string"),
-    dg.TableColumn("consumer_hours", "float"),
-    dg.TableColumn("cost", "float"),
-    dg.TableColumn("p99_s", "float"),
-    dg.TableColumn("moved", "int"),
-    dg.TableColumn("rscore", "float"),
-    dg.TableColumn("setting", "string"),
-)
+_FLOATS = dict.fromkeys(("consumer_hours", "cost", "p99_s"), "float")
+_COLUMNS = {"name": "string", **_FLOATS, "moved": "int", "rscore": "float", "setting": "string"}
 
 
 def make_bill(settings: Settings, day: date) -> "Bill":
-    """The bill of a day from the topics; kept beside the tables unless a better one is.
-
-    Raises:
-        TransientError: the day is not over by this machine's clock, or Kafka does not answer.
-        PermanentError: it refuses, or the lake does.
-    """
+    """The bill of a day that is over, from the topics; kept beside the tables unless a better one is."""
     import time
 
     from kgs_core.lake.topics.kept_bills import KeptBills
@@ -76,20 +65,14 @@ def bill_asset(group: GroupConfig, make_bill: MakeBill = make_bill) -> dg.Assets
 def metadata_of(bill: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a bill, as `Bill.to_dict` gives it; what is not known is not there."""
     moves = bill["moves"] or {}
-    figures = {name: bill[name] for name in _FIGURES} | {name: moves.get(name) for name in _OF_MOVES}
-    figures |= {f"{row['name']}_consumer_hours": row["consumer_hours"] for row in bill["compared"]}
+    figures = {f"{row['name']}_consumer_hours": row["consumer_hours"] for row in bill["compared"]}
+    # In this order: what was used in all, not only in the time that is compared
+    figures |= {name: bill[name] for name in _FIGURES} | {name: moves.get(name) for name in _OF_MOVES}
     found: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
-    # What was used in all, not only in the time that is compared
-    found.pop("used_consumer_hours", None)
-    if bill["used_consumer_hours"] is not None:
-        found["used_consumer_hours"] = bill["used_consumer_hours"]
     found |= {"known_h": bill["known_s"] / 3600, "compared_h": bill["compared_s"] / 3600}
     if bill["compared"]:
-        found["compared"] = dg.MetadataValue.table([_record(row) for row in bill["compared"]], dg.TableSchema(_COLUMNS))
+        known = ({name: row[name] for name in _COLUMNS if row[name] is not None} for row in bill["compared"])
+        found["compared"] = table(known, _COLUMNS)
     if bill["notes"]:
-        found["notes"] = dg.MetadataValue.md("\n".join(f"- {note}" for note in bill["notes"]))
+        found["notes"] = dg.MetadataValue.md(bullets(bill["notes"]))
     return found
-
-
-def _record(row: Mapping[str, Any]) -> dg.TableRecord:
-    return dg.TableRecord({column.name: row[column.name] for column in _COLUMNS if row[column.name] is not None})

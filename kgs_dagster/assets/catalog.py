@@ -7,6 +7,7 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_dagster.assets.lake import GROUP_TAG, lake_layout
+from kgs_dagster.metadata import table
 from kgs_dagster.run_process import claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
 
@@ -68,15 +69,13 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
 
 
 def _metadata(found: "Sequence[TableRegistration]") -> dict[str, Any]:
-    columns = [dg.TableColumn(name, "string") for name in ("table", "name", "outcome", "problem")]
+    columns = dict.fromkeys(("table", "name", "outcome", "problem"), "string")
     lines = [
-        dg.TableRecord(
-            {"table": each.table, "name": each.name, "outcome": str(each.outcome or ""), "problem": each.problem}
-        )
+        {"table": each.table, "name": each.name, "outcome": str(each.outcome or ""), "problem": each.problem}
         for each in found
     ]
     return {
         "registered": sum(not each.problem for each in found),
         "not_registered": sum(bool(each.problem) for each in found),
-        "tables": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+        "tables": table(lines, columns),
     }

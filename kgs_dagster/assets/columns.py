@@ -56,12 +56,7 @@ def table_columns(sources: Sequence[Source]) -> dict[str, Any]:
 
 
 def own_columns(sources: Sequence[Source], fields: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Metadata of a look at tables: their own columns, where these are not those of kgs.yaml.
-
-    Args:
-        sources: the rules.
-        fields: columns of all tables, as in `TableDescription`.
-    """
+    """Metadata of a look at tables: their own columns, as of `TableDescription`, where these are not kgs.yaml's."""
     from kgs_core.catalog.column_types import sql_type
 
     schema = table_columns(sources).get(SCHEMA)

@@ -15,11 +15,12 @@ from kgs_core.errors import UnsafeError
 from kgs_core.group.controller.state import Result
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
-from kgs_core.runtime.rebalance_results import HandedOver
+from kgs_core.runtime.rebalance_run import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
-from kgs_dagster.run_process import failures_named
+from kgs_dagster.run_process import failures_named, logging_to
 from kgs_dagster.settings import GroupConfig
 
 WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
@@ -177,7 +178,6 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: Han
 
 
 def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
-    """A dry run shows the plan, and those of all other algorithms."""
     watch, found = rebalance.run.look(tuple(ALGORITHMS))
     yield dg.MaterializeResult(metadata=figures.of_plan(found, rebalance.config, watch.state.view.target))
     yield from (_passed(key, name, "dry run") for name in (COVERED, FITS, SAFE))
@@ -234,7 +234,7 @@ def checked(
         asset_key=key,
         check_name=name,
         severity=severity,
-        metadata={"problems": dg.MetadataValue.md(figures.bullets(problems))} if problems else {},
+        metadata={"problems": dg.MetadataValue.md(bullets(problems))} if problems else {},
     )
 
 
@@ -257,21 +257,11 @@ def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
 
     No error is worth a retry: the sensor asks for another run, with newer measurements.
     """
-    logger, handler = logging.getLogger(_CONTROL_LOG), _RunLog(context.log)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
-        with failures_named():
-            yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
+    with logging_to(_RunLog(context.log), _CONTROL_LOG), failures_named():
+        yield
 
 
 class _RunLog(logging.Handler):
-    """Hands records to Dagster."""
-
     def __init__(self, log: dg.DagsterLogManager) -> None:
         super().__init__()
         self._log = log

@@ -16,10 +16,11 @@ from kgs_core.planning.load import Load
 from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.plan import Alternative, Move
 from kgs_core.reporting.plan_json import assignment_values
+from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.resources import RebalanceConfig
 
 if TYPE_CHECKING:
-    from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
+    from kgs_core.runtime.rebalance_run import Assigned, HandedOver, Priced
 
 MOST_ROWS = 1000
 """Of a table, and partitions whose exact speeds are recorded; of a larger group the reference is all there is."""
@@ -38,7 +39,7 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
         "total_load_bytes_per_s": three_digits(sum(load.speeds.values())),
         "max_partition_bytes_per_s": three_digits(max(load.speeds.values(), default=0.0)),
         "measurement_age_s": three_digits(measured.age_s),
-        "speeds": _table(rows, *_PARTITION, ("bytes_per_s", "float")),
+        "speeds": table(rows[:MOST_ROWS], {**_PARTITION, "bytes_per_s": "float"}),
         "inputs": dg.MetadataValue.json(_inputs(settings, measured.measurement_offset, load)),
     }
     if measured.measurement_offset is not None:
@@ -143,7 +144,7 @@ def of_handover(done: "HandedOver", config: RebalanceConfig, times: Metadata) ->
         "unread_bytes": three_digits(sum(speeds.get(tp, 0.0) * gap_s for tp, gap_s in gaps.items())),
         "unowned_partitions": len(done.unowned),
         "consumers": len(set(target.assignment.values())) if target else 0,
-        "handed_over": _table(rows, *_PARTITION, ("unread_s", "float"), ("consumer", "int")),
+        "handed_over": table(rows[:MOST_ROWS], {**_PARTITION, "unread_s": "float", "consumer": "int"}),
     }
 
 
@@ -172,17 +173,6 @@ def times_text(times: Metadata) -> str:
     return f"measured -> handed over in {times['reaction_s']:.1f} s: {', '.join(parts)}"
 
 
-def three_digits(number: float) -> float:
-    """As people read it: more digits say nothing of what is measured."""
-    return float(f"{number:.3g}")
-
-
-def bullets(lines: Sequence[str], most: int = 20) -> str:
-    """Lines as a list in Markdown; a long one is cut."""
-    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
-    return "\n".join(f"- {line}" for line in [*lines[:most], *more])
-
-
 _TIMES = (
     "measured_to_decided_s",
     "decided_to_begun_s",
@@ -190,13 +180,13 @@ _TIMES = (
     "target_to_started_s",
     "started_to_handed_over_s",
 )
-_PARTITION = (("topic", "string"), ("partition", "int"))
-_ASSIGNMENT = (
-    *_PARTITION,
-    ("consumer", "int", "who shall read it"),
-    ("before", "string", "who was to read it before; empty: nobody"),
-    ("bytes_per_s", "float", "write speed that it was packed with"),
-)
+_PARTITION = {"topic": "string", "partition": "int"}
+_ASSIGNMENT = {**_PARTITION, "consumer": "int", "before": "string", "bytes_per_s": "float"}
+_ABOUT = {
+    "consumer": "who shall read it",
+    "before": "who was to read it before; empty: nobody",
+    "bytes_per_s": "write speed that it was packed with",
+}
 
 
 def _assignment(target: Assignment, before: Assignment, speeds: WriteSpeeds) -> dg.TableMetadataValue:
@@ -210,23 +200,24 @@ def _assignment(target: Assignment, before: Assignment, speeds: WriteSpeeds) -> 
         )
         for tp in order[:MOST_ROWS]
     ]
-    return _table(rows, *_ASSIGNMENT)
+    return table(rows, _ASSIGNMENT, _ABOUT)
 
 
 def _moves(moves: Sequence[Move]) -> dg.TableMetadataValue:
     rows = [
         _row(move.partition, source=int(move.source), destination=int(move.destination), bytes_per_s=move.bytes_per_s)
-        for move in moves
+        for move in moves[:MOST_ROWS]
     ]
-    return _table(rows, *_PARTITION, ("source", "int"), ("destination", "int"), ("bytes_per_s", "float"))
+    columns = {**_PARTITION, "source": "int", "destination": "int", "bytes_per_s": "float"}
+    return table(rows, columns)
 
 
 def _alternatives(preview: Preview) -> dg.TableMetadataValue:
     """The plan first, then the others from the one that needs the fewest consumers on."""
     others = sorted(preview.plan.alternatives, key=lambda other: (other.consumers, other.rscore, other.algorithm))
-    columns = (("algorithm", "string"), ("consumers", "int"), ("rscore", "float"), ("moved", "int"))
+    columns = {"algorithm": "string", "consumers": "int", "rscore": "float", "moved": "int"}
     rows = [_alternative(each) for each in (preview.plan.summary(), *others)]
-    return _table(rows, *columns, ("max_load_bytes_per_s", "float"))
+    return table(rows, columns | {"max_load_bytes_per_s": "float"})
 
 
 def _alternative(other: Alternative) -> Row:
@@ -272,9 +263,3 @@ def _named(target: Received[Target] | None) -> Metadata | None:
 
 def _row(tp: TopicPartition, **more: str | float | bool) -> Row:
     return {"topic": tp.topic, "partition": tp.partition, **more}
-
-
-def _table(rows: Sequence[Row], *columns: tuple[str, ...]) -> dg.TableMetadataValue:
-    shown = [dg.TableRecord(dict(row)) for row in rows[:MOST_ROWS]]
-    of_each = [dg.TableColumn(name, kind, about[0] if about else None) for name, kind, *about in columns]
-    return dg.MetadataValue.table(shown, dg.TableSchema(of_each))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.errors import ConfigError
+from kgs_dagster import metadata
 
 if TYPE_CHECKING:
     from kgs_core.simulation.charts import Chart
@@ -54,7 +55,6 @@ def of_run(summary: "Summary", path: Path) -> Metadata:
 
 
 def _rounded(value: float) -> float:
-    """For people; the file has all digits."""
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
@@ -81,8 +81,7 @@ def group_rows(groups: "Sequence[SeedGroup]", names: Sequence[str]) -> list[Row]
 
 def table(rows: Sequence[Row], columns: Mapping[str, str]) -> dg.TableMetadataValue:
     """The first rows as a table; `columns`: name -> type."""
-    shown = [dg.TableRecord(dict(row)) for row in rows[:MOST_ROWS]]
-    return dg.MetadataValue.table(shown, dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()]))
+    return metadata.table(rows[:MOST_ROWS], columns)
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:
@@ -91,12 +90,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
-    """The panels as a file, and inline as far as they are small enough.
-
-    Args:
-        panels: a chart for each load.
-        save: writes a picture, and says where.
-    """
+    """The panels as a file that `save` writes, and inline as far as they are small enough."""
     from kgs_core.simulation.charts import svg
 
     if not panels:

@@ -10,9 +10,9 @@ import dagster as dg
 
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
-from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
+from kgs_dagster.metadata import bullets
 from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:
@@ -113,29 +113,29 @@ def _front() -> dg.AssetsDefinition:
 
 
 def _latency() -> dg.AssetsDefinition:
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.simulation.plots import latency_chart
-
-        return latency_chart(load, groups)
-
     about = (
         f"How late data is read by the latency model, algorithms beside Kafka without a packer: {baseline_help()}. "
         "Latencies in seconds."
     )
-    return _report(LATENCY, about, draw, _rows_of("latency", _LATE))
+    return _report(LATENCY, about, _drawn_by("latency_chart"), _rows_of("latency", _LATE))
 
 
 def _bill() -> dg.AssetsDefinition:
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.simulation.plots import bill_chart
-
-        return bill_chart(load, groups)
-
     about = (
         "What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, bytes "
         "delayed, and the latency that one in a hundred exceeds."
     )
-    return _report(BILL, about, draw, _rows_of("bill", _BILL))
+    return _report(BILL, about, _drawn_by("bill_chart"), _rows_of("bill", _BILL))
+
+
+def _drawn_by(name: str) -> "Draw":
+    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
+        from kgs_core.simulation import plots
+
+        chart: Chart = getattr(plots, name)(load, groups)
+        return chart
+
+    return draw
 
 
 def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
@@ -147,8 +147,6 @@ def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
 
 
 def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.AssetsDefinition:
-    """A plot for each load, and a table of all of them."""
-
     @dg.asset(key=key, deps=[SUMMARY], description=about, group_name=GROUP_NAME, kinds={"svg"})
     def report(
         context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource

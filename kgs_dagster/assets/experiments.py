@@ -101,11 +101,7 @@ def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
 def _grids(
     experiments: ExperimentResource, folder: "ExperimentFolder", keys: Sequence[ExperimentRunKey]
 ) -> "list[Grid]":
-    """The experiment runs, those under the same conditions together. All loads are looked at before any is replayed.
-
-    Raises:
-        ConfigError: loads that there are not, all of them.
-    """
+    """The experiment runs, those under the same conditions together. All loads are looked at before any is replayed."""
     from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.simulation.workload import Workload
 

@@ -17,6 +17,7 @@ import dagster as dg
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
+from kgs_dagster.metadata import table
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ class LakeAsset:
 
     Attributes:
         rules: those of kgs.yaml that name it; they are alike in all that concerns it.
-        topics: of each rule, in the same order.
         latest: the derived table with the newest row of each key; None where the rules want none.
         sides: path of each side table, as the rules name it -> its asset.
     """
@@ -69,7 +69,6 @@ class Seen:
     """Record of one asset, made last.
 
     Attributes:
-        at: seconds since 1970.
         position: sum of the positions of all partitions, when all were known last; None: they never were.
         figures: all that was recorded, to tell whether anything has changed.
     """
@@ -153,16 +152,9 @@ def words_of(rule: TopicRule) -> str:
 def lake_events(
     group: GroupConfig, snapshot: "LakeSnapshot", before: Mapping[str, Seen], now: float
 ) -> tuple[list[dg.AssetMaterialization | dg.AssetObservation], dict[str, Seen]]:
-    """What to record of a look at the lake. What is not known is left out: it is not zero.
+    """Events of a look at the lake, and the new `before`: what was recorded, by the user string of the asset's key.
 
-    Args:
-        group: whose lake.
-        snapshot: what was seen.
-        before: what was recorded before, by the user string of the asset's key.
-        now: seconds since 1970.
-
-    Returns:
-        The events, and the new `before`.
+    What is not known is left out: it is not zero.
     """
     events: list[dg.AssetMaterialization | dg.AssetObservation] = []
     after: dict[str, Seen] = {}
@@ -170,7 +162,8 @@ def lake_events(
         tables = [table for table in snapshot.tables if asset.holds(group.settings, table.topic)]
         name = asset.table.to_user_string()
         last = before.get(name)
-        figures, position = _figures(tables), _position(tables)
+        figures = _figures(tables)
+        position = _sum([each for table in tables for each in table.positions.values()])
         if is_no_news(tables, figures, last, now):
             after |= {} if last is None else {name: last}
             continue
@@ -196,7 +189,9 @@ def is_no_news(
 
 def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
     """The plain numbers, which Dagster draws over time; their names must stay."""
-    each = _each_once(tables)
+    from kgs_core.lake.topics.stats import each_once
+
+    each = each_once(tables)
     return {
         "rows": _sum([table.rows for table in each]),
         "dead_letters": _sum([table.dead_letters for table in each]),
@@ -205,16 +200,6 @@ def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
         "lag": _sum([table.lag for table in tables]),
         "tables": len(each),
     }
-
-
-def _each_once(views: Sequence["TableView"]) -> "list[TableView]":
-    from kgs_core.lake.topics.stats import each_once
-
-    return each_once(views)
-
-
-def _position(tables: Sequence["TableView"]) -> int | None:
-    return _sum([position for table in tables for position in table.positions.values()])
 
 
 def _is_of_one_topic(asset: LakeAsset) -> bool:
@@ -226,17 +211,16 @@ def _lines(asset: LakeAsset, tables: Sequence["TableView"]) -> dg.TableMetadataV
     rows: list[dict[str, Any]]
     if _is_of_one_topic(asset):
         rows = [
-            {"partition": p, "position": table.positions.get(p), "end": end, "lag": table.lag_of(p)}
-            for table in tables
-            for p, end in sorted(table.ends.items())
+            {"partition": p, "position": view.positions.get(p), "end": end, "lag": view.lag_of(p)}
+            for view in tables
+            for p, end in sorted(view.ends.items())
         ]
     else:
         rows = [
             {"topic": t.topic, "table": t.table, "rows": t.rows, "lag": t.lag, "files": t.files, "size": t.size_bytes}
             for t in tables
         ]
-    columns = [dg.TableColumn(n, "string" if n in ("topic", "table") else "int") for n in (rows[0] if rows else ())]
-    return dg.MetadataValue.table([dg.TableRecord(row) for row in rows], dg.TableSchema(columns))
+    return table(rows, {name: "string" if name in ("topic", "table") else "int" for name in (rows[0] if rows else ())})
 
 
 def table_metadata(group: GroupConfig, asset: LakeAsset) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from kgs_core.config import Settings, TopicRule
 from kgs_core.errors import KgsError
 from kgs_dagster.assets.columns import derived_columns
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
+from kgs_dagster.metadata import table
 from kgs_dagster.run_process import claim_run, fail_if
 from kgs_dagster.settings import GroupConfig
 
@@ -82,13 +83,11 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
 
 
 def _metadata(found: "Sequence[Materialization]") -> dict[str, Any]:
-    columns = [dg.TableColumn("table"), dg.TableColumn("rows", "int"), dg.TableColumn("made anew, since")]
-    lines = [
-        dg.TableRecord({"table": each.table, "rows": each.rows, "made anew, since": each.anew or ""}) for each in found
-    ]
+    columns = {"table": "string", "rows": "int", "made anew, since": "string"}
+    lines = [{"table": each.table, "rows": each.rows, "made anew, since": each.anew or ""} for each in found]
     return {
         "new_rows": sum(each.rows for each in found),
         "tombstones": sum(each.tombstones for each in found),
         "commits": sum(each.commits for each in found),
-        "tables": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+        "tables": table(lines, columns),
     }

@@ -11,8 +11,8 @@ import dagster as dg
 
 from kgs_core.config import TopicRule
 from kgs_core.errors import KgsError, TransientError
-from kgs_dagster.assets.control_loop_figures import three_digits
 from kgs_dagster.assets.lake import Seen, lake_layout
+from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ Retentions = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Topics:
-    """The topics of one asset; None: not known."""
-
     partitions: int | None
     end: int | None
     retention: str
@@ -39,18 +37,7 @@ class _Topics:
 def topic_events(
     group: GroupConfig, snapshot: "LakeSnapshot", retentions: Retentions, before: Mapping[str, Seen], now: float
 ) -> tuple[list[dg.AssetObservation], dict[str, Seen]]:
-    """What to record of the topics of a look at the lake. What is not known is left out: it is not zero.
-
-    Args:
-        group: whose topics.
-        snapshot: what was seen.
-        retentions: how long topics keep records.
-        before: what was recorded before, by the user string of the asset's key.
-        now: seconds since 1970.
-
-    Returns:
-        The events, and what is to be remembered in place of `before`.
-    """
+    """Events of the topics of a look at the lake, and the new `before`; see `lake_events`."""
     events: list[dg.AssetObservation] = []
     after: dict[str, Seen] = {}
     layout = lake_layout(group)
@@ -69,12 +56,7 @@ def topic_events(
 
 
 def retentions_of(topics: Sequence[str], config_of: Callable[[str], Mapping[str, str]]) -> dict[str, str]:
-    """How long each topic keeps records, for people; left out where Kafka does not say, or gives no right to ask.
-
-    Args:
-        topics: which.
-        config_of: asks Kafka for a topic's settings.
-    """
+    """How long each topic keeps records, for people; left out where Kafka does not say, or gives no right to ask."""
     found = {}
     for topic in topics:
         try:
@@ -121,7 +103,6 @@ def _is_due(found: _Topics, last: Seen, now: float) -> bool:
 
 
 def _rate(found: _Topics, last: Seen | None, now: float) -> float | None:
-    """Records per second since the topic was recorded last."""
     if last is None or last.position is None or found.end is None or now <= last.at or found.end < last.position:
         return None
     return (found.end - last.position) / (now - last.at)
@@ -135,7 +116,6 @@ def _metadata(rule: TopicRule, views: "Sequence[TableView]", found: _Topics, rat
         "retention": found.retention or None,
     }
     if rule.pattern is not None:
-        rows = [dg.TableRecord({"topic": view.topic, "partitions": len(view.ends)}) for view in views]
-        columns = [dg.TableColumn("topic", "string"), dg.TableColumn("partitions", "int")]
-        plain |= {"topics": dg.MetadataValue.table(rows, dg.TableSchema(columns))}
+        rows = [{"topic": view.topic, "partitions": len(view.ends)} for view in views]
+        plain |= {"topics": table(rows, {"topic": "string", "partitions": "int"})}
     return {name: value for name, value in plain.items() if value is not None}

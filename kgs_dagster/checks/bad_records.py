@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import dagster as dg
 
 from kgs_core.reporting.bad_shares import judged_topics, share_text
-from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.checks.group_view import observed
 from kgs_dagster.checks.results import by_hand, unless_shown
+from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
@@ -74,11 +74,7 @@ def _evaluation(
 def changed_evaluations(
     group: GroupConfig, instance: dg.DagsterInstance, judged: Judged
 ) -> Sequence[dg.AssetCheckEvaluation]:
-    """Those that say other than what the UI shows of their table, by the sensor or by hand.
-
-    Raises:
-        TransientError: Dagster's database does not answer.
-    """
+    """Those that say other than what the UI shows of their table, by the sensor or by hand."""
     now = (evaluation(group, asset, judged) for asset in lake_layout(group))
     news = (unless_shown(instance, each) for each in now if each is not None)
     return [each for each in news if each is not None]

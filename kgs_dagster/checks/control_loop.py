@@ -6,13 +6,12 @@ import dagster as dg
 
 from kgs_core.group.controller.write_guard import check_owners
 from kgs_core.group.invariants.assignments import check_target
-from kgs_core.group.protocol import Incarnation, Target
-from kgs_core.group.view.group_view import GroupView
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.reporting.capacity import capacity_sentences, capacity_values
-from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked
-from kgs_dagster.checks.group_view import capacity_now, observed
+from kgs_dagster.assets.control_loop import ASSIGNMENT, HANDOVER, checked, rebalance_of
+from kgs_dagster.checks.group_view import observed
 from kgs_dagster.resources import rebalance_key
+from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
 
 TARGET_NOW, OWNERS_NOW, CAPACITY_NOW = "newest_target", "owners_now", "capacity_now"
@@ -44,10 +43,15 @@ def control_loop_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
     )
     def group_now(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         state, silent = observed(context, group)
-        results = [_target(group, state.target), _owners(group, state.view, silent)]
-        # The feed is asked only for this one
-        is_asked = control_loop_check_keys(group)[-1] in context.selected_asset_check_keys
-        results += [_capacity(group, capacity_now(context, group))] if is_asked else []
+        most, target = group.settings.packing.max_consumers, state.target
+        wrong, owners = check_target(target, max_consumers=most) if target else (), check_owners(state.view, silent)
+        results = [
+            checked(assignment, TARGET_NOW, wrong),
+            checked(handover, OWNERS_NOW, owners, dg.AssetCheckSeverity.ERROR),
+        ]
+        if control_loop_check_keys(group)[-1] in context.selected_asset_check_keys:  # the feed is asked for this alone
+            with failures_named():
+                results.append(_capacity(group, rebalance_of(context, group).run.capacity()))
         for key, result in zip(control_loop_check_keys(group), results, strict=False):
             if key in context.selected_asset_check_keys:
                 yield result
@@ -62,15 +66,6 @@ def control_loop_check_keys(group: GroupConfig) -> list[dg.AssetCheckKey]:
         dg.AssetCheckKey(group.key(HANDOVER), OWNERS_NOW),
         dg.AssetCheckKey(group.key(ASSIGNMENT), CAPACITY_NOW),
     ]
-
-
-def _target(group: GroupConfig, target: Target | None) -> dg.AssetCheckResult:
-    wrong = check_target(target, max_consumers=group.settings.packing.max_consumers) if target else ()
-    return checked(group.key(ASSIGNMENT), TARGET_NOW, wrong)
-
-
-def _owners(group: GroupConfig, view: GroupView, silent: frozenset[Incarnation]) -> dg.AssetCheckResult:
-    return checked(group.key(HANDOVER), OWNERS_NOW, check_owners(view, silent), dg.AssetCheckSeverity.ERROR)
 
 
 def _capacity(group: GroupConfig, found: Capacity) -> dg.AssetCheckResult:

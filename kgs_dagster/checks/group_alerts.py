@@ -12,9 +12,9 @@ import dagster as dg
 from kgs_core.reporting.group_alerts import Alerts, GroupAlert, group_alerts
 from kgs_core.reporting.status import observed_status
 from kgs_dagster.assets.control_loop import HANDOVER, WRITE_SPEEDS
-from kgs_dagster.assets.control_loop_figures import bullets
 from kgs_dagster.checks.group_view import observed
 from kgs_dagster.checks.results import by_hand, unless_shown
+from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import rebalance_key
 from kgs_dagster.settings import GroupConfig
 
@@ -70,17 +70,12 @@ class LastingAlerts:
     """Memory of a sensor: since when something has been wrong. Lost with its process; then counting begins anew."""
 
     def __init__(self, group: GroupConfig, steady: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is wrong yet."""
         self._group = group
         self._steady = steady
         self._since: dict[GroupAlert, float] = {}
 
     def changed(self, instance: dg.DagsterInstance, alerts: Alerts) -> Sequence[dg.AssetCheckEvaluation]:
-        """What to report: what passes, or has failed for long enough, and is not what the UI shows.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """What to report: what passes, or has failed for long enough, and is not what the UI shows."""
         now = self._steady()
         found = []
         for alert, problems in alerts.items():

@@ -4,7 +4,6 @@ import dagster as dg
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation
-from kgs_core.planning.learnt_capacity import Capacity
 from kgs_dagster.assets.control_loop import rebalance_of
 from kgs_dagster.run_process import failures_named
 from kgs_dagster.settings import GroupConfig
@@ -13,28 +12,9 @@ from kgs_dagster.settings import GroupConfig
 def observed(
     context: dg.AssetCheckExecutionContext, group: GroupConfig, *, measure: bool = False
 ) -> tuple[ControllerState, frozenset[Incarnation]]:
-    """All that an observer knows, and who has been silent for too long.
-
-    Args:
-        context: of the check.
-        group: whom it is about.
-        measure: also by the newest measurement, or one of its own.
-
-    Raises:
-        Failure: Kafka or the fleet does not answer.
-    """
+    """All that an observer knows, by a measurement if asked to, and who has been silent for too long."""
     run = rebalance_of(context, group).run
     with failures_named():
         state = (run.look()[0] if measure else run.observe()).state
     silent = state.view.suspects(state.listening.at, group.settings.membership.suspect_after_s)
     return state, silent
-
-
-def capacity_now(context: dg.AssetCheckExecutionContext, group: GroupConfig) -> Capacity:
-    """The learnt capacity beside the configured one.
-
-    Raises:
-        Failure: Kafka does not answer.
-    """
-    with failures_named():
-        return rebalance_of(context, group).run.capacity()

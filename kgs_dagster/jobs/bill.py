@@ -2,44 +2,34 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_dagster.assets.bill import BILL
-from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME
+from kgs_dagster.jobs.shape import AssetJob, asset_job
+from kgs_dagster.run_process import DAY_S, NOT_ENDED
 from kgs_dagster.settings import GroupConfig
-
-if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 CRON = "11 */3 * * *"
 """Soon after midnight, UTC: what reports said at the beginning of the day is deleted first. Later: what failed."""
 _MOST_DAYS = 31
 
 
-def bill_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
+def bill_job(group: GroupConfig) -> AssetJob:
     """The bill of a day."""
-    return dg.define_asset_job(
-        f"bill_job{group.suffix}",
-        selection=dg.AssetSelection.assets(group.key(BILL)),
-        description="Bill of a day: what `kgs bill --keep` does.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "bill", MAX_RUNTIME: str(DAY_S // 4)},
-    )
+    selection = dg.AssetSelection.assets(group.key(BILL))
+    return asset_job(group, "bill_job", "bill", selection, "Bill of a day: what `kgs bill --keep` does.", DAY_S / 4)
 
 
-def bill_schedule(group: GroupConfig, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition:
+def bill_schedule(group: GroupConfig, job: AssetJob) -> dg.ScheduleDefinition:
     """Asks for the bill of yesterday, and again for each one that failed or was missed while its reports are kept."""
 
     def execution(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         at = context.scheduled_execution_time.astimezone(UTC)
         made = context.instance.get_materialized_partitions(group.key(BILL))
-        open_ = [status for status in dg.DagsterRunStatus if status not in ENDED]
-        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=open_))
+        running = context.instance.get_runs(dg.RunsFilter(job_name=job.name, statuses=list(NOT_ENDED)))
         busy = {run.tags.get(PARTITION_NAME_TAG) for run in running}
         days = [day for day in _days(at, made) if day not in busy]
         # A key of its own for each time: one that failed is asked for again

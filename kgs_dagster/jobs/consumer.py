@@ -12,14 +12,9 @@ from kgs_dagster.settings import GroupConfig, runs_are_pods
 
 
 def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None) -> dg.JobDefinition:
-    """One consumer, for as long as it is wanted.
+    """One consumer, for as long as it is wanted; in one process: the batch loop must be the one that is told to end.
 
-    Runs in one process: the batch loop must be the process that Dagster tells to end.
-
-    Args:
-        group: whose consumers.
-        resources: with `spark_key(group)` among them; None: those of the definitions. A sensor that asks for a job
-            without its resources is copied by Dagster, which then warns of itself.
+    A sensor that asks for a job without its `resources` is copied by Dagster, which then warns of itself.
     """
     spark = spark_key(group)
     pod = {POD: pod_template(group)} if runs_are_pods(group) else {}

@@ -10,13 +10,12 @@ from kgs_core.errors import ConfigError
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
 from kgs_dagster.assets.experiments import PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
+from kgs_dagster.jobs.shape import AssetJob, Job
 from kgs_dagster.launch import ROLE
 from kgs_dagster.partitions import published_keys, register, unregistered
 from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
     from kgs_core.experiments.store import ExperimentFolder
 
 _TAGS = {ROLE: "experiment"}
@@ -46,12 +45,12 @@ class WorkloadConfig(dg.Config):
     interval_s: float = Field(default=30.0, gt=0, description="How long a measurement lasts.")
 
 
-def experiment_jobs() -> "list[UnresolvedAssetJobDefinition | dg.JobDefinition]":
+def experiment_jobs() -> list[Job]:
     """In the order in which they are of use."""
     return [_register_job(), _experiments_job(), _report_job()]
 
 
-def _experiments_job() -> "UnresolvedAssetJobDefinition":
+def _experiments_job() -> AssetJob:
     return dg.define_asset_job(
         "experiments_job",
         selection=dg.AssetSelection.assets(PACKING_RUN),
@@ -62,7 +61,7 @@ def _experiments_job() -> "UnresolvedAssetJobDefinition":
     )
 
 
-def _report_job() -> "UnresolvedAssetJobDefinition":
+def _report_job() -> AssetJob:
     return dg.define_asset_job(
         "experiments_report_job",
         selection=dg.AssetSelection.assets(SUMMARY, FRONT, LATENCY, BILL),
@@ -97,11 +96,6 @@ def _register_job() -> dg.JobDefinition:
 
 
 def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "ExperimentFolder") -> list[str]:
-    """The keys to register; the file of a recorded load is kept.
-
-    Raises:
-        ConfigError: a name or a file that cannot be; a wrong row is named by line and column.
-    """
     from kgs_core.experiments.store import stream_of
 
     if config.file:

@@ -10,13 +10,11 @@ from kgs_dagster.assets.catalog import catalog_key
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.assets.latest import latest_layout
 from kgs_dagster.checks.lake import CHECK
-from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run, fail_if, failures_named
+from kgs_dagster.jobs.shape import AssetJob, asset_job, op_job
+from kgs_dagster.run_process import DAY_S, claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
     from kgs_core.ports import Upkeep
 
 Maintain = Callable[[Settings, Callable[["Upkeep"], None]], None]
@@ -42,56 +40,40 @@ def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> d
             context.add_output_metadata(_upkeep_metadata(done))
         fail_if([f"table {each.table}: {each.problem}" for each in done if each.problem is not None])
 
-    @dg.job(
-        name=f"lake_maintenance_job{group.suffix}",
-        description="Joins small files, writes checkpoints, removes what no version of a table needs any more. "
-        "Consumers go on meanwhile.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "maintenance", MAX_RUNTIME: str(DAY_S // 4)},
+    return op_job(
+        group,
+        "lake_maintenance_job",
+        "maintenance",
+        maintain_tables,
+        "Joins small files, writes checkpoints, removes what no version of a table needs any more. Consumers go on "
+        "meanwhile.",
+        DAY_S / 4,
     )
-    def job() -> None:
-        maintain_tables()
-
-    return job
 
 
-def lake_audit_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
+def lake_audit_job(group: GroupConfig) -> AssetJob:
     """The checks of all tables. Reads all offsets of the lake, and all of Kafka's log that is still there."""
     keys = [dg.AssetCheckKey(asset.table, CHECK) for asset in lake_layout(group)]
-    return dg.define_asset_job(
-        f"lake_audit_job{group.suffix}",
-        selection=dg.AssetSelection.checks(*keys),
-        description="Audits every table: no record lost, none twice.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "audit", MAX_RUNTIME: str(DAY_S)},
-    )
+    about = "Audits every table: no record lost, none twice."
+    return asset_job(group, "lake_audit_job", "audit", dg.AssetSelection.checks(*keys), about, DAY_S)
 
 
-def latest_by_key_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition | None":
+def latest_by_key_job(group: GroupConfig) -> AssetJob | None:
     """The derived tables brought up to date; None where no rule has any."""
     keys = [asset.latest for asset in latest_layout(group) if asset.latest is not None]
     if not keys:
         return None
-    return dg.define_asset_job(
-        f"latest_by_key_job{group.suffix}",
-        selection=dg.AssetSelection.assets(*keys),
-        description="Merges new rows into the tables with the newest row of each key.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "derive", MAX_RUNTIME: str(DAY_S)},
-    )
+    about = "Merges new rows into the tables with the newest row of each key."
+    return asset_job(group, "latest_by_key_job", "derive", dg.AssetSelection.assets(*keys), about, DAY_S)
 
 
-def catalog_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition | None":
+def catalog_job(group: GroupConfig) -> AssetJob | None:
     """The tables registered in the catalogue; None where none is configured."""
     if group.settings.catalog is None:
         return None
-    return dg.define_asset_job(
-        f"catalog_job{group.suffix}",
-        selection=dg.AssetSelection.assets(catalog_key(group)),
-        description="Registers new tables in the catalogue, and columns that became more. Consumers go on meanwhile.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "register", MAX_RUNTIME: str(DAY_S // 24)},
-    )
+    about = "Registers new tables in the catalogue, and columns that became more. Consumers go on meanwhile."
+    selection = dg.AssetSelection.assets(catalog_key(group))
+    return asset_job(group, "catalog_job", "register", selection, about, DAY_S / 24)
 
 
 def _upkeep_metadata(done: "list[Upkeep]") -> dict[str, dg.MetadataValue | int | float]:

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.launch import GROUP, ROLE
+from kgs_dagster.jobs.shape import op_job
+from kgs_dagster.launch import GROUP
 from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks, tells_how_it_is
-from kgs_dagster.run_process import DAY_S, ENDED, MAX_RUNTIME, claim_run
+from kgs_dagster.run_process import DAY_S, ENDED, claim_run
 from kgs_dagster.settings import GroupConfig
 
 TICKING = (
@@ -50,12 +51,7 @@ class PruneConfig(dg.Config):
 
 
 def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -> dg.JobDefinition:
-    """Old runs and looks of this group, and of nobody else; the assets' history goes with them.
-
-    Args:
-        group: whose runs.
-        clock: seconds since 1970.
-    """
+    """Old runs and looks of this group, and of nobody else; the assets' history goes with them."""
 
     @dg.op(name=f"prune_runs{group.suffix}", out=dg.Out(dg.Nothing))
     def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:
@@ -82,24 +78,17 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
             what = f"{len(failed)} runs are not deleted, and are tried again: run {first}: {why}"
             raise dg.Failure(what, allow_retries=False)
 
-    @dg.job(
-        name=f"prune_runs_job{group.suffix}",
-        description=f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its "
-        "sensors recorded long ago, and their ticks. Of jobs that make assets the last good run stays.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "prune", MAX_RUNTIME: str(DAY_S)},
+    about = (
+        f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its sensors "
+        "recorded long ago, and their ticks. Of jobs that make assets the last good run stays."
     )
-    def job() -> None:
-        prune_runs()
-
-    return job
+    return op_job(group, "prune_runs_job", "prune", prune_runs, about, DAY_S)
 
 
 def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:
-    """Ids of the runs that are to go."""
     failed = [dg.DagsterRunStatus.FAILURE]
     others = [status for status in ENDED if status not in failed]
-    kept = {_newest_good(instance, group, f"{job}{group.suffix}") for job in ASSET_JOBS}
+    kept = {run_id for job in ASSET_JOBS for run_id in _good(instance, group, f"{job}{group.suffix}", limit=1)}
     kept |= {*_good(instance, group, f"{DAILY_JOB}{group.suffix}")}
     for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
         old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
@@ -114,10 +103,6 @@ def _is_of(group: GroupConfig, run: dg.DagsterRun) -> bool:
     """Whether a run without a job of ours is about assets of this group, and of it alone."""
     checks = {check.asset_key for check in run.asset_check_selection or ()}
     return {key.path[0] for key in {*(run.asset_selection or ()), *checks}} == {group.name}
-
-
-def _newest_good(instance: dg.DagsterInstance, group: GroupConfig, job: str) -> str | None:
-    return next(iter(_good(instance, group, job, limit=1)), None)
 
 
 def _good(instance: dg.DagsterInstance, group: GroupConfig, job: str, limit: int | None = None) -> Sequence[str]:

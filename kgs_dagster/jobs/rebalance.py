@@ -1,36 +1,31 @@
 """The rebalance job: how a run is asked for, and how it is with those that were."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from kgs_core.reporting.group_alerts import GroupAlert
+from kgs_core.runtime.rebalance_run import longest_run_s
 from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
+from kgs_dagster.jobs.shape import AssetJob, asset_job
 from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
 from kgs_dagster.resources import UNFINISHED, RebalanceConfig, rebalance_key
-from kgs_dagster.run_process import ENDED, MAX_RUNTIME, database, end_hung_run
+from kgs_dagster.run_process import ENDED, NOT_ENDED, database, end_hung_run
 from kgs_dagster.settings import GroupConfig
-
-if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 REBALANCE = "kgs/group-rebalance"
 """One run at a time for each value: a limit of the instance."""
 TARGET = ".dagster/kgs-target"
 REBALANCE_ROLE = "rebalance"
 LONGEST_BACK_OFF_S = 60.0
-HANGS_AFTER_S = 120.0
-"""Beyond what a change may take: time to begin, to measure, and to wait for an answer of Kafka once."""
 MONITORED_AFTER_S = 60.0
 """Later than the sensor, whose words say more: Dagster's own limit is for where no sensor goes."""
 WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
-_OPEN = [status for status in dg.DagsterRunStatus if status not in ENDED]
 _REMEMBERED = 10
 
 
@@ -39,7 +34,6 @@ class Hold:
     """Reason why no further run is asked for now.
 
     Attributes:
-        why: for people.
         target_stands: no other Target is to be expected soon.
     """
 
@@ -47,39 +41,25 @@ class Hold:
     target_stands: bool
 
 
-def rebalance_job(group: GroupConfig) -> "UnresolvedAssetJobDefinition":
+def rebalance_job(group: GroupConfig) -> AssetJob:
     """The four steps of one change. In one process: its controller lives through all of them, and starts once."""
     alerts = [group_alert_key(group, alert) for alert in GroupAlert]
     checks = dg.AssetSelection.checks(*control_loop_check_keys(group), *alerts)
-    return dg.define_asset_job(
-        f"rebalance_job{group.suffix}",
-        selection=dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
-        description=f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
+    return asset_job(
+        group,
+        "rebalance_job",
+        REBALANCE_ROLE,
+        dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
+        f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
         "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now. With dry_run "
         "it only shows the plan.",
-        executor_def=dg.in_process_executor,
-        tags={
-            GROUP: group.name,
-            ROLE: REBALANCE_ROLE,
-            REBALANCE: group.name,
-            MAX_RUNTIME: f"{longest_run_s(group) + MONITORED_AFTER_S:.0f}",
-        },
+        longest_run_s(group.settings.membership) + MONITORED_AFTER_S,
+        tags={REBALANCE: group.name},
     )
 
 
-def longest_run_s(group: GroupConfig) -> float:
-    """How long a rebalance run may take; one that takes longer hangs."""
-    return group.settings.membership.group_management_timeout_s + HANGS_AFTER_S
-
-
 def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
-    """One rebalance run: Dagster makes it once, however often this decision is asked for.
-
-    Args:
-        group: whose.
-        config: what the run is referred to.
-        target_offset: of the Target that stood when it was asked for.
-    """
+    """One rebalance run: Dagster makes it once, however often this decision is asked for."""
     seen = config.measurement_offset if config.packs else f"report-{config.report_offset}"
     return dg.RunRequest(
         run_key=f"{group.name}/{_text(target_offset)}/{seen}",
@@ -101,16 +81,9 @@ class RebalanceRuns:
     def __init__(
         self, instance: dg.DagsterInstance, group: GroupConfig, clock: Callable[[], float] = time.time
     ) -> None:
-        """Asks nothing yet.
-
-        Args:
-            instance: whose runs.
-            group: which of them.
-            clock: seconds since 1970.
-        """
         self._instance = instance
         self._tags = {GROUP: group.name, REBALANCE: group.name}
-        self._longest_s = longest_run_s(group)
+        self._longest_s = longest_run_s(group.settings.membership)
         self._first_wait_s = group.settings.membership.start_backoff_s
         self._clock = clock
 
@@ -118,14 +91,8 @@ class RebalanceRuns:
         """Why no further run is to be asked for now; None: one may be.
 
         A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
-
-        Args:
-            target_offset: of the newest Target.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
         """
-        found = [record for record in self._newest(_OPEN, _REMEMBERED) if not self._is_given_up(record)]
+        found = [record for record in self._newest(NOT_ENDED) if not self._is_given_up(record)]
         if found:
             run = found[0].dagster_run
             age_s = self._clock() - found[0].create_timestamp.timestamp()
@@ -155,11 +122,7 @@ class RebalanceRuns:
         return True
 
     def next_attempt(self) -> int:
-        """1, and one more for each of the last runs that failed.
-
-        Raises:
-            TransientError: Dagster's database does not answer.
-        """
+        """1, and one more for each of the last runs that failed."""
         return 1 + len(self._failed())
 
     def _back_off(self) -> Hold | None:
@@ -176,13 +139,14 @@ class RebalanceRuns:
 
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""
-        records = self._newest(list(ENDED), _REMEMBERED)
+        records = self._newest(ENDED)
         ends = (i for i, each in enumerate(records) if not _has_failed(each.dagster_run))
         return records[: next(ends, len(records))]
 
-    def _newest(self, statuses: list[dg.DagsterRunStatus], most: int) -> list[dg.RunRecord]:
+    def _newest(self, statuses: Sequence[dg.DagsterRunStatus]) -> list[dg.RunRecord]:
+        wanted = dg.RunsFilter(tags=self._tags, statuses=list(statuses))
         with database("runs cannot be read"):
-            return list(self._instance.get_run_records(dg.RunsFilter(tags=self._tags, statuses=statuses), limit=most))
+            return list(self._instance.get_run_records(wanted, limit=_REMEMBERED))
 
 
 def _has_failed(run: dg.DagsterRun) -> bool:

@@ -7,8 +7,9 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_core.config import Settings
-from kgs_dagster.launch import GROUP, ROLE
-from kgs_dagster.run_process import DAY_S, MAX_RUNTIME, claim_run, failures_named
+from kgs_dagster.jobs.shape import op_job
+from kgs_dagster.metadata import table
+from kgs_dagster.run_process import DAY_S, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -48,24 +49,16 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
             found = redrive(group.settings, config)
         context.add_output_metadata(_metadata(found))
 
-    @dg.job(
-        name=f"redrive_job{group.suffix}",
-        description="Parses the dead letters of a table again by today's rule: what passes becomes rows, once. "
-        "Consumers go on meanwhile.",
-        executor_def=dg.in_process_executor,
-        tags={GROUP: group.name, ROLE: "redrive", MAX_RUNTIME: str(DAY_S)},
+    about = (
+        "Parses the dead letters of a table again by today's rule: what passes becomes rows, once. Consumers go on "
+        "meanwhile."
     )
-    def job() -> None:
-        redrive_letters()
-
-    return job
+    return op_job(group, "redrive_job", "redrive", redrive_letters, about, DAY_S)
 
 
 def _metadata(found: "RedriveResult") -> dict[str, int | dg.MetadataValue]:
-    columns = [dg.TableColumn("code", "string"), dg.TableColumn("letters", "int"), dg.TableColumn("example", "string")]
     lines = [
-        dg.TableRecord({"code": code, "letters": count, "example": found.examples[code]})
-        for code, count in found.failed.most_common()
+        {"code": code, "letters": count, "example": found.examples[code]} for code, count in found.failed.most_common()
     ]
     return {
         "letters": found.letters,
@@ -75,5 +68,5 @@ def _metadata(found: "RedriveResult") -> dict[str, int | dg.MetadataValue]:
         "dropped": found.dropped,
         "unsettled": found.unsettled,
         "failed": found.failed.total(),
-        "reasons": dg.MetadataValue.table(lines, dg.TableSchema(columns)),
+        "reasons": table(lines, {"code": "string", "letters": "int", "example": "string"}),
     }

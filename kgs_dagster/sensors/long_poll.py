@@ -51,9 +51,6 @@ class Timing:
     """Times of a tick.
 
     Attributes:
-        steady: seconds.
-        wall: seconds since 1970.
-        sleep: waits for so many seconds.
         length_s: of a tick in which nothing is to be done.
     """
 
@@ -65,15 +62,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Findings of a tick.
-
-    Attributes:
-        requests: runs to make.
-        measurement_offset: of the last measurement; None: there was none.
-        summary: what was seen, for people.
-        judged: see `bad_shares.judged_topics`.
-        alerts: see `group_alerts`.
-    """
+    """Findings of a tick."""
 
     requests: tuple[dg.RunRequest, ...]
     measurement_offset: int | None
@@ -86,7 +75,6 @@ class LongPoll:
     """One tick."""
 
     def __init__(self, group: GroupConfig, options: Options, ports: SensorPorts, timing: Timing) -> None:
-        """Does nothing yet."""
         self._group = group
         self._options = options
         self._ports = ports
@@ -98,11 +86,7 @@ class LongPoll:
         self._trouble = self._unmeasured = ""
 
     def run(self) -> Found:
-        """Until there are runs to ask for, or the time is over.
-
-        Raises:
-            KgsError: the group cannot be looked at.
-        """
+        """Until there are runs to ask for, or the time is over."""
         timing = self._timing
         end = timing.steady() + timing.length_s
         messages: Sequence[Received[Message]] = self._ports.reader.read_to_end() if self._ports.reader else []
@@ -127,11 +111,6 @@ class LongPoll:
         return listened_s >= self._options.membership.suspect_after_s
 
     def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
-        """Hear everybody, then decide.
-
-        Raises:
-            TransientError: somebody does not answer: nothing is decided this time.
-        """
         watch = self._heard(watch)
         now = self._timing.steady()
         after, recommended = watch.recommend(now)

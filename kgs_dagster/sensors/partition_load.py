@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 
@@ -11,18 +10,15 @@ from kgs_dagster.checks.bad_records import changed_evaluations
 from kgs_dagster.checks.group_alerts import LastingAlerts
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
+from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.resources import group_options
 from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
-if TYPE_CHECKING:
-    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
 READ_TIMEOUT_S = 15.0
 """A tick must not take a minute; the next one tries again."""
-Job: TypeAlias = "dg.JobDefinition | UnresolvedAssetJobDefinition"
 Connect = Callable[[GroupConfig, dg.DagsterInstance], AbstractContextManager[SensorPorts]]
 
 
@@ -43,14 +39,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[Sensor
 def partition_load_sensor(
     group: GroupConfig, jobs: Sequence[Job] | None = None, connect: Connect = connect, timing: Timing | None = None
 ) -> dg.SensorDefinition:
-    """The sensor of one group's control loop.
-
-    Args:
-        group: whom it looks after.
-        jobs: the rebalance job and the consumer job as the definitions have them; None: new ones.
-        connect: gives a tick its ports.
-        timing: how a tick goes by; None: as the clock does.
-    """
+    """The sensor of one group's control loop; `jobs` None: new ones of rebalance and consumer."""
     steady = (timing or Timing()).steady
     turn, alerts = Turn(steady), LastingAlerts(group, steady)
 

@@ -63,7 +63,7 @@ class MemberThread:
                 self._membership = self._membership.acted(self._membership.decision, now)
             self._membership, message = self._membership.next_message(now)
             if message is not None:
-                self._reports.send(message, 10.0)
+                self._reports.append(message, 10.0)
                 self._has_reported.set()
                 self._membership = self._membership.appended(message, now)
 

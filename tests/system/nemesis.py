@@ -18,6 +18,7 @@ from kgs_core.errors import KgsError
 from kgs_core.system.processes import find_runs
 from tests.system.pipeline import ConsumerProcess
 from tests.system.test_control import Rig
+from tests.topics import create_partitions
 
 LAKE_BYTES = 256_000_000
 MAX_PARTITIONS = 8
@@ -303,7 +304,7 @@ def add_a_partition(nemesis: Nemesis) -> None:
     if nemesis.partitions >= MAX_PARTITIONS:
         return
     if admin.describe([topic])[topic].partitions == nemesis.partitions:  # else an answer was lost, and it is there
-        admin.create_partitions(topic, nemesis.partitions + 1)
+        create_partitions(admin, topic, nemesis.partitions + 1)
     nemesis.partitions += 1
 
 

@@ -14,7 +14,7 @@ from kgs_core.lake.rule import Fault
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.ports import CommitOutcome
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_for, transactional
-from tests.topics import delete_topic
+from tests.topics import delete_records, delete_topic
 
 FAULTS = (Fault.LOST, Fault.DOUBLED, Fault.AHEAD, Fault.FOREIGN, Fault.CHANGED, Fault.CONTRADICTION)
 
@@ -222,7 +222,7 @@ def test_aborted_transactions_are_clean(kafka, settings, topic, sink):
 def test_log_deleted_after_reading_explains_nothing_any_more(kafka, admin, settings, topic, sink):
     send(kafka, topic, *[GOOD] * 10)
     sink.ingest()
-    admin.delete_records({TopicPartition(topic, 0): 6})
+    delete_records(admin, {TopicPartition(topic, 0): 6})
     assert_clean(audited(settings))
     sink.without_rows_of(2, 3, 8)
     assert said(audited(settings)) == ["lost 1: 8 (in the log)", "lost 2: 2-3 (log no longer there)"]
@@ -230,8 +230,8 @@ def test_log_deleted_after_reading_explains_nothing_any_more(kafka, admin, setti
 
 def test_log_deleted_while_it_is_read_shortens_what_is_compared(kafka, admin, settings, topic):
     send(kafka, topic, *[GOOD] * 10)
-    admin.delete_records({TopicPartition(topic, 0): 6})
-    reading = LogReading(settings, admin, topic, {0: OffsetRange(2, 9)}, lambda _: None)
+    delete_records(admin, {TopicPartition(topic, 0): 6})
+    reading = LogReading(settings, admin, topic, {0: OffsetRange(2, 9)})
     told = []
     [(span, offsets)] = reading.run(lambda *progress: told.append(progress)).values()
     assert told[-1] == (7, 7)
@@ -242,7 +242,7 @@ def test_accepted_gap_is_clean_and_shown(kafka, admin, settings, topic, sink):
     send(kafka, topic, *[GOOD] * 3)
     sink.ingest()
     send(kafka, topic, *[GOOD] * 5)
-    admin.delete_records({TopicPartition(topic, 0): 6})
+    delete_records(admin, {TopicPartition(topic, 0): 6})
     assert sink.table.accept_gap(0, 3, 6) is CommitOutcome.COMMITTED
     sink.ingest()
     table = audited(settings)

@@ -19,7 +19,7 @@ from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.model import TopicPartition
 from kgs_core.system.tcp_ports import HOST, PortReservation
-from tests.topics import delete_topic
+from tests.topics import create_partitions, delete_records, delete_topic
 from tests.waiting import wait_until
 
 _QUIET = {"log_level": 0}  # brokers that go away are the subject of these tests
@@ -207,7 +207,7 @@ def test_topic_made_again_has_another_id(admin, topic_prefix):
     assert before is not None
     assert admin.describe([name]) == {name: TopicDescription(before, 2)}
     assert name in admin.list_topics()
-    admin.create_partitions(name, 3)
+    create_partitions(admin, name, 3)
     assert admin.describe([name]) == {name: TopicDescription(before, 3)}
     assert delete_topic(admin, name)
     assert not delete_topic(admin, name)
@@ -221,7 +221,7 @@ def test_offsets_follow_records_deletions_times_and_transactions(kafka, admin, t
     tp = TopicPartition(name, 0)
     admin.create_topic(name, 1)
     produce(kafka, name, range(10))
-    assert admin.delete_records({tp: 4}) == {tp: 4}
+    assert delete_records(admin, {tp: 4}) == {tp: 4}
     assert admin.offsets([tp], "earliest") == {tp: 4}
     assert admin.offsets([tp], "latest") == {tp: 10}
     assert admin.offsets_at([tp], 0) == {tp: 4}
@@ -255,7 +255,7 @@ def test_offsets_follow_records_deletions_times_and_transactions(kafka, admin, t
         (PermanentError, "at most as many replicas", lambda a, name: a.create_topic(f"{name}b", 1, 2)),
         (PermanentError, "Topic name is invalid", lambda a, _: a.create_topic("a b", 1)),
         (PermanentError, "Unknown topic config", lambda a, name: a.create_topic(f"{name}b", 1, 1, {"x": "1"})),
-        (PermanentError, "to 1 partitions: .*1 partition", lambda a, name: a.create_partitions(name, 1)),
+        (PermanentError, "to 1 partitions: .*1 partition", lambda a, name: create_partitions(a, name, 1)),
     ],
 )
 def test_refusals_say_what_and_why(admin, topic_prefix, error, message, action):

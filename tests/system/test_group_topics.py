@@ -34,6 +34,7 @@ from tests.system.group_topics import (
     report,
     target,
 )
+from tests.topics import create_partitions, delete_records
 from tests.waiting import wait_until
 
 
@@ -48,8 +49,8 @@ def test_what_everybody_writes_is_what_the_reader_reads(group: Group) -> None:
     writer, port, newest_writer = group.writer(), group.report_writer(), OperatorTopicWriter(group.topics)
     written = writer.write(target("first", member(1)), with_tombstone, [Tombstone(member(3, "gone"))])
     desired = [newest_writer.write(DESIRED), newest_writer.write(WANTED)]
-    port.send(report(1, 1, A, B), 10)
-    port.send(heartbeat(1, 2), 10)
+    port.append(report(1, 1, A, B), 10)
+    port.append(heartbeat(1, 2), 10)
     assert messages_of(written) == [target("first", member(1)), *with_tombstone, Tombstone(member(3, "gone"))]
     assert [each.offset for each in written] == [0, 0, 0, 0, 1]
     assert written[0].timestamp_ms > 1_700_000_000_000
@@ -72,7 +73,7 @@ def test_poll_goes_on_where_the_end_was_and_a_second_reading_begins_anew(group: 
     assert reader.poll(0) == []
     writer.write(None, [gives(1, A, B)], [])
     for sequence in range(1, 4):
-        port.send(heartbeat(1, sequence), 10)
+        port.append(heartbeat(1, sequence), 10)
     found = []
     wait_until(lambda: found.extend(reader.poll(1)) or len(found) == 4, 20, "all four")
     assert assignments_in(found) == [gives(1, A, B)]
@@ -227,7 +228,7 @@ def test_partitions_added_later_are_used_by_whoever_starts_after_that(group: Gro
     """They are shared out anew: who has shared out fewer ends."""
     before = group.reader()
     before.read_to_end()
-    group.admin.create_partitions(group.name(GroupTopic.ASSIGNMENTS), METADATA_PARTITIONS + 2)
+    create_partitions(group.admin, group.name(GroupTopic.ASSIGNMENTS), METADATA_PARTITIONS + 2)
     group.writer().write(None, [gives(METADATA_PARTITIONS + 1, A)], [])
     assert messages_of(group.reader().read_to_end()) == [gives(METADATA_PARTITIONS + 1, A)]
     with pytest.raises(UnsafeError, match="had 64 partitions, has 66: start this process again"):
@@ -261,8 +262,8 @@ def test_reports_that_retention_took_are_passed_over(group: Group, caplog: pytes
     reader.read_to_end()
     tp = TopicPartition(group.name(GroupTopic.REPORTS), 0)
     for sequence in range(1, 6):
-        port.send(heartbeat(1, sequence), 10)
-    group.admin.delete_records({tp: 3})
+        port.append(heartbeat(1, sequence), 10)
+    delete_records(group.admin, {tp: 3})
     found = []
     wait_until(lambda: found.extend(reader.poll(1)) or (found and found[-1].message == heartbeat(1, 5)), 30, "the last")
     sequences = [each.message.sequence for each in found]  # type: ignore[union-attr]
@@ -276,12 +277,12 @@ def test_reports_that_retention_took_are_passed_over(group: Group, caplog: pytes
 def test_reports_are_read_from_a_little_before_the_newest(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgs_core.group.topics.topic_reader.REPORTS_BACK_MS", 300)
     port = group.report_writer()
-    port.send(heartbeat(1, 1), 10)
+    port.append(heartbeat(1, 1), 10)
     first = group.reader().read_to_end()[0].timestamp_ms
     numbers = itertools.count(2)
 
     def newest_ms() -> int:
-        port.send(heartbeat(1, next(numbers)), 10)
+        port.append(heartbeat(1, next(numbers)), 10)
         return group.reader().read_to_end()[-1].timestamp_ms
 
     last = wait_until(lambda: (ms := newest_ms()) > first + 300 and ms, 20, "time passes")
@@ -303,7 +304,7 @@ def test_times_with_three_thousand_partitions_and_thirty_assignments(kafka: Embe
     with group_on(kafka.bootstrap_servers, topic_prefix) as group:
         port, writer, reader = group.report_writer(), group.writer(fenced=False), group.reader()
         for n in range(1, 31):
-            port.send(report(n, 1, *assignments[n - 1].owned), 10)
+            port.append(report(n, 1, *assignments[n - 1].owned), 10)
         for number in range(3):
             times = [time.perf_counter()]
             for act in (writer.fence, lambda: writer.write(big, assignments, []), reader.read_to_end):

@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
 from tests.system.test_shared_table import assert_exact
+from tests.topics import create_partitions
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow(60), pytest.mark.timeout(600)]
@@ -249,7 +250,7 @@ def test_aborted_transactions_are_not_in_the_lake(pipeline: Pipeline, consumer: 
 def test_partitions_added_while_producing(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
     topic = "ingest.json-grows"
     ingest(pipeline, consumer, topic, list(json_values(0, 500)))
-    pipeline.admin.create_partitions(topic, 7)
+    create_partitions(pipeline.admin, topic, 7)
     for i in range(5):
         produce(pipeline.bootstrap, topic, json_values(500 + 300 * i, 300))
     pipeline.wait_caught_up([topic])

@@ -21,7 +21,7 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.maintenance import maintenance_lock
 from kgs_core.model import TopicPartition
 from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
-from tests.topics import delete_topic
+from tests.topics import delete_records, delete_topic
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_accept_loss_wants_a_range(run, loss):
 def test_loss_is_recorded_once_and_the_audit_knows_it(run, kafka, admin, sink, topic):
     tp = TopicPartition(topic, 0)
     send(kafka, topic, *[GOOD] * 6)
-    admin.delete_records({tp: 11})
+    delete_records(admin, {tp: 11})
     before = stored(sink)
     for arguments, problem in [
         ((f"{topic}:0=8-11",), "give --yes"),

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.model import TopicPartition
 from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
-from tests.topics import delete_topic
+from tests.topics import delete_records, delete_topic
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -38,7 +38,7 @@ def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_i
     before = pipeline.positions([topic])[TopicPartition(topic, 1)]
     produce(kafka.bootstrap_servers, topic, json_values(600, 600))
     first = pipeline.admin.offsets([TopicPartition(topic, 1)], "latest")[TopicPartition(topic, 1)] - 20
-    pipeline.admin.delete_records({TopicPartition(topic, 1): first})
+    delete_records(pipeline.admin, {TopicPartition(topic, 1): first})
     with pipeline.consumer() as consumer:
         reason = consumer.wait_stopped(f"{topic}:1")[f"{topic}:1"]
         assert f"offsets {before} to {first - 1} were deleted before being read" in reason

@@ -183,7 +183,7 @@ class SimConsumer:
 
     def _send(self, message: Report | Heartbeat, now: float) -> None:
         try:
-            SimReportWriter(self.topics, self.chance).send(message, 0.0)
+            SimReportWriter(self.topics, self.chance).append(message, 0.0)
         except TransientError:
             return
         if self.membership is not None:

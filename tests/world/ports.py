@@ -106,7 +106,7 @@ class SimReportWriter:
         self._topics = topics
         self._chance = chance
 
-    def send(self, report: Report | Heartbeat, timeout_s: float) -> None:
+    def append(self, report: Report | Heartbeat, timeout_s: float) -> None:
         """Append one report."""
         if self._chance.strikes(self._chance.trouble.report_lost):
             raise TransientError("simulated Kafka: the report was lost, which nobody knows")

@@ -7,9 +7,9 @@ import pytest
 from kgs_core.group.controller import desired_state
 from kgs_core.group.controller.machine import step
 from kgs_core.group.controller.state import ControllerState
-from kgs_core.group.view.events import Fence
+from kgs_core.group.view.events import Fence, Write
 from kgs_core.group.view.member_view import MemberView
-from kgs_core.group.view.reconcile import Changes, reconcile
+from kgs_core.group.view.reconcile import reconcile
 from kgs_core.group.view.restart_policy import plan_starts
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
@@ -31,7 +31,7 @@ def retire_at_once(_world, monkeypatch):
     def hasty(view, desired, wanted, suspected, **keywords):
         changes = reconcile(view, desired, wanted, suspected, **keywords)
         assignments = [o if o.member.consumer in wanted else replace(o, retire=True) for o in changes.assignments]
-        return Changes(tuple(assignments), changes.tombstones)
+        return Write(None, tuple(assignments), changes.tombstones)
 
     monkeypatch.setattr(desired_state, "reconcile", hasty)
 

@@ -32,7 +32,7 @@ def assignments(*members):
 
 def beats(topics, count):
     for number in range(count):
-        SimReportWriter(topics, chance()).send(Heartbeat(ONE, number, Phase.READING, 0.0, None), 0.0)
+        SimReportWriter(topics, chance()).append(Heartbeat(ONE, number, Phase.READING, 0.0, None), 0.0)
 
 
 def fenced_writer(topics, **trouble):
@@ -115,7 +115,7 @@ def test_a_queue_is_opened_at_its_end(topics):
 @pytest.mark.parametrize(("trouble", "count"), [("report_lost", 0), ("report_unsure", 1)])
 def test_nobody_knows_what_became_of_a_report(topics, trouble, count):
     with pytest.raises(TransientError):
-        SimReportWriter(topics, chance(**{trouble: 1})).send(Heartbeat(ONE, 1, Phase.READING, 0.0, None), 0.0)
+        SimReportWriter(topics, chance(**{trouble: 1})).append(Heartbeat(ONE, 1, Phase.READING, 0.0, None), 0.0)
     assert len(topics.history) == count
 
 

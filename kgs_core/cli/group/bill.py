@@ -1,21 +1,18 @@
 """`kgs bill`: what a group has used, beside what Kafka's own assignment, KEDA and MWF would have. Reads only."""
 
 import json
-import os
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from kgs_core.cli.options import config_option
+from kgs_core.api.configuration import settings_of
+from kgs_core.cli.options import config_option, given_options
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
-from kgs_core.extras import require
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -88,11 +85,13 @@ def bill(context: click.Context, /, **options: Any) -> None:
     kgs bill --month 2026-11 --plot november.svg
     kgs bill --from week.jsonl --interval 300 --capacity 160000 --price 0.05
     """  # noqa: D301 - \b is click's
-    named = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    named = given_options(context)
     _check(named)
     plot_file: Path | None = options["plot_file"]
     if plot_file is not None:
-        _check_plot(plot_file)
+        from kgs_core.api.replays import check_plot
+
+        check_plot("--plot", plot_file)
     now = datetime.now(UTC)
     if options["from_file"] is not None:
         values, charts = _from_file(options, named)
@@ -124,15 +123,6 @@ def _check(named: set[str]) -> None:
         raise ConfigError(problems)
 
 
-def _check_plot(path: Path) -> None:
-    from kgs_core.system.files import check_writable
-
-    if path.suffix.lower() not in (".svg", ".png"):
-        raise ConfigError([f"--plot: {path}: name a file that ends in .svg or .png"])
-    require("plots", "--plot")
-    check_writable("--plot", path)
-
-
 def _plot(path: Path, charts: list[Any]) -> None:
     from kgs_core.api.replays import Picture
 
@@ -153,7 +143,7 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
     if options["capacity"] is not None and "config_file" not in named:
         given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
     else:
-        given = terms_of(load_client_settings(options["config_file"], os.environ), has_group=False)
+        given = terms_of(settings_of(options["config_file"]), has_group=False)
     terms = _terms(given, options)
     found = bill_of_load(path.stem, parse_measurements(read_text(path), str(path)), terms)
     return found.to_dict(), bill_charts(found)
@@ -161,20 +151,25 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
 
 def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], list[Any]]:
     from kgs_core.reporting.usage import Period
-    from kgs_core.runtime.bill import bill_of_group, terms_of
+    from kgs_core.runtime.bill import bill_of_group, day_of, terms_of
     from kgs_core.simulation.bill_charts import bill_charts
+    from kgs_core.system.moments import moment_of
 
-    settings = load_client_settings(options["config_file"], os.environ)
-    begin, end = _range(options, now)
+    settings = settings_of(options["config_file"])
+    day = _date("day", options["day"]) if options["day"] is not None else now.date() - _DAY
+    asked = day_of(day)
+    if options["since"] is not None:
+        until = moment_of("--until", options["until"]) if options["until"] is not None else now
+        asked = Period(_ms(moment_of("--since", options["since"])), _ms(until))
     found = bill_of_group(
         settings,
-        Period(_ms(begin), _ms(end)),
+        asked,
         _ms(now),
         _terms(terms_of(settings, has_group=options["capacity"] is None), options),
     )
     values = found.to_dict()
     if options["keep"]:
-        _keep(settings, begin.date(), values)
+        _keep(settings, day, values)
     return values, bill_charts(found)
 
 
@@ -192,8 +187,8 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
     from kgs_core.runtime.bill import bills_of_days, terms_of
     from kgs_core.simulation.bill_charts import month_chart
 
-    settings = load_client_settings(options["config_file"], os.environ)
-    first = _month(options["month"])
+    settings = settings_of(options["config_file"])
+    first = _date("month", options["month"], "-01")
     if first > now.date():
         raise ConfigError([f"--month: {options['month']}: has not begun yet: name one that has"])
     days = [first + n * _DAY for n in range(31) if (first + n * _DAY).month == first.month]
@@ -220,7 +215,6 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
 
 
 def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
-    """The terms with what the command line says."""
     capacity, consumer = options["capacity"], options["consumer_capacity"]
     if capacity is not None:
         given = replace(
@@ -236,29 +230,12 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
     return replace(given, price=price, interval_s=options["interval_s"], p99_s=options["p99_s"])
 
 
-def _range(options: dict[str, Any], now: datetime) -> tuple[datetime, datetime]:
-    from kgs_core.system.moments import moment_of
-
-    if options["since"] is not None:
-        until = moment_of("--until", options["until"]) if options["until"] is not None else now
-        return moment_of("--since", options["since"]), until
-    day = _day(options["day"]) if options["day"] is not None else now.date() - _DAY
-    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    return begin, begin + _DAY
-
-
-def _day(text: str) -> date:
+def _date(option: str, text: str, rest: str = "") -> date:
     try:
-        return date.fromisoformat(text)
+        return date.fromisoformat(f"{text}{rest}")
     except ValueError:
-        raise ConfigError([f"--day: '{text}': write a day as 2026-11-15"]) from None
-
-
-def _month(text: str) -> date:
-    try:
-        return date.fromisoformat(f"{text}-01")
-    except ValueError:
-        raise ConfigError([f"--month: '{text}': write a month as 2026-11"]) from None
+        example = "2026-11-15".removesuffix("-15" if rest else "")
+        raise ConfigError([f"--{option}: '{text}': write a {option} as {example}"]) from None
 
 
 def _ms(moment: datetime) -> int:

@@ -1,13 +1,14 @@
 """A bill for people: what was used, what moves have cost, and what other ways would have taken."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
+from kgs_core.group.view.plain_text import UNKNOWN
 from kgs_core.simulation.bill_charts import day_hours
 
 _WIDTH_IN_FILE = 160
-_UNKNOWN = "?"
 Values = Mapping[str, Any]
 
 
@@ -98,9 +99,8 @@ def _money(bill: Values, key: str) -> str:
     return f", {_number(bill[key], 2)}{' ' + bill['currency'] if bill['currency'] else ''}"
 
 
-def _number(value: float | None, digits: int) -> str:
-    return _UNKNOWN if value is None else f"{value:,.{digits}f}"
+def _number(value: float | None, digits: int, unknown: str = UNKNOWN) -> str:
+    return unknown if value is None else f"{value:,.{digits}f}"
 
 
-def _blank(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"
+_blank = partial(_number, unknown="")

@@ -1,18 +1,17 @@
 """`kgs capacity`: how much one consumer can read, and what to write into kgs.yaml."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.config.packing import CONSUMER_SHARE
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.speeds.rates import RateDistribution, spread
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.runtime.capacity_test import CapacityResult
@@ -38,7 +37,7 @@ def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
     it removes at the end. Tables, positions and offsets of the group stay untouched. Prints the most frequent rate of
     its cycles, and the settings that follow from it.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.cli.progress import progress_bar
     from kgs_core.runtime.capacity_test import run_capacity_test
     from kgs_core.system.shutdown import stop_on_signals

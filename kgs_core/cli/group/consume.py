@@ -1,22 +1,16 @@
 """`kgs consume`: one PySpark consumer."""
 
 import logging
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PortError
 from kgs_core.group.membership.share import NamedPartitions, Share, parse_partitions, parse_share
 from kgs_core.model import ConsumerId
-from kgs_core.system.transform_folder import load_client_settings
-
-if TYPE_CHECKING:
-    from kgs_core.runtime.group_consumer import GroupConsumer
-    from kgs_core.runtime.static_consumer import StaticConsumer
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +50,10 @@ def consume(
     """
     if partitions is not None and share is not None:
         raise ConfigError(["kgs consume: give either --partitions or --share, or neither to join the group"])
-    fixed = _fixed(partitions, share)
-    settings = load_client_settings(config_file, os.environ)
+    fixed: Share | None = None if share is None else parse_share(share)
+    if partitions is not None:
+        fixed = parse_partitions(partitions)
+    settings = settings_of(config_file)
     from kgs_core.system.process_identity import end_with_process
     from kgs_core.system.shutdown import stop_on_signals
     from kgs_core.system.transform_folder import use_folder_of
@@ -66,17 +62,16 @@ def consume(
     if isinstance(fixed, NamedPartitions):
         _warn_of_missing(settings, fixed)
     with stop_on_signals() as stop:
-        process = _process(settings, ConsumerId(consumer), fixed, status_file)
         if end_with is not None:
             end_with_process(end_with, stop)
-        process.run(stop)
+        if fixed is None:
+            from kgs_core.runtime.group_consumer import GroupConsumer
 
+            GroupConsumer(settings, ConsumerId(consumer), status_file).run(stop)
+        else:
+            from kgs_core.runtime.static_consumer import StaticConsumer
 
-def _fixed(partitions: str | None, share: str | None) -> Share | None:
-    """What is always read; None: what the controller says."""
-    if partitions is not None:
-        return parse_partitions(partitions)
-    return parse_share(share) if share is not None else None
+            StaticConsumer(settings, ConsumerId(consumer), fixed, status_file).run(stop)
 
 
 def _warn_of_missing(settings: Settings, named: NamedPartitions) -> None:
@@ -90,15 +85,3 @@ def _warn_of_missing(settings: Settings, named: NamedPartitions) -> None:
         return  # the consumer itself asks again, and says why it gets no answer
     for line in named.missing({topic: description.partitions for topic, description in found.items()}):
         _log.warning("--partitions: %s; read once it is", line)
-
-
-def _process(
-    settings: Settings, consumer: ConsumerId, fixed: Share | None, status_file: Path | None
-) -> "GroupConsumer | StaticConsumer":
-    if fixed is None:
-        from kgs_core.runtime.group_consumer import GroupConsumer
-
-        return GroupConsumer(settings, consumer, status_file)
-    from kgs_core.runtime.static_consumer import StaticConsumer
-
-    return StaticConsumer(settings, consumer, fixed, status_file)

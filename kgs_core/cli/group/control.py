@@ -1,17 +1,16 @@
 """`kgs control`: the controller of one group, with consumers on this machine or in a cluster."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.fleet.fleets import FLEETS
-from kgs_core.system.transform_folder import load_client_settings
 
 
 @click.command()
@@ -72,7 +71,7 @@ def control(  # noqa: PLR0913 - one per option
     started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own, until
     `--end-now` ends them.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     chosen = settings.fleet if fleet is None else fleet
     if chosen not in FLEETS:
         where = "--fleet" if fleet is not None else f"{config_file}: fleet"

@@ -1,12 +1,11 @@
 """`kgs metrics`: the group's figures for Prometheus. Reads only."""
 
-import os
 from pathlib import Path
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
-from kgs_core.system.transform_folder import load_client_settings
 
 
 @click.command()
@@ -52,7 +51,7 @@ def metrics(  # noqa: PLR0913 - one per option
 
     docs/metrics.md has the table of all metrics.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.prometheus.exposition import MetricsServer, text_of
     from kgs_core.runtime.metrics_reader import MetricsReader
     from kgs_core.system.patience import LogOnChange

@@ -1,19 +1,17 @@
 """`kgs monitor`: measures write speeds, shows and publishes them."""
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.live import Live
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.group.speed_table import Trends, as_json, speed_table
 from kgs_core.cli.options import config_option
-from kgs_core.cli.terminal import output_console
-from kgs_core.system.transform_folder import load_client_settings
+from kgs_core.cli.terminal import Screen
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -41,7 +39,7 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
     Speeds are averages over the last 30 seconds (monitor.window_s). An unknown speed shows its reason instead of a
     number. Reads sizes and offsets but no records, unless monitor.measure is offsets.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.system.shutdown import stop_on_signals
 
     with stop_on_signals() as stop:
@@ -66,37 +64,23 @@ def _show_one(settings: "Settings", stop: "StopFlag", top: int, *, json_: bool) 
         screen.show(found)
 
 
-class MonitorScreen:
-    """Screen for measurements: in place on a terminal, else a block every few seconds, or a JSON line each."""
+class MonitorScreen(Screen):
+    """Screen for measurements; where they are not shown in place, one every few seconds."""
 
     def __init__(self, top: int, *, json_: bool, in_place: bool = True) -> None:
-        console = self._console = output_console(_WIDTH_IN_LOG)
+        super().__init__(_WIDTH_IN_LOG, in_place=in_place and not json_)
         self._top = top
         self._json = json_
         self._trends = Trends()
         self._due_s = float("-inf")
-        self._live = (
-            Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
-            if console.is_terminal and in_place and not json_
-            else None
-        )
-
-    def __enter__(self) -> "MonitorScreen":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, measurement: "Measurement") -> None:
         """Show one, if it is time for it."""
         self._trends.take(measurement)
         if self._json:
             click.echo(json.dumps(as_json(measurement)))
-        elif self._live is not None:
-            self._live.update(speed_table(measurement, self._trends, self._top), refresh=True)
+        elif self.live is not None:
+            self.live.update(speed_table(measurement, self._trends, self._top), refresh=True)
         elif time.monotonic() >= self._due_s:
             self._due_s = time.monotonic() + _IN_LOG_S
-            self._console.print(speed_table(measurement, self._trends, self._top), highlight=False)
+            self.console.print(speed_table(measurement, self._trends, self._top), highlight=False)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.group.operator_progress import applied, end_now, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.options import config_option
 from kgs_core.config.fingerprint import config_hash
@@ -20,7 +21,6 @@ from kgs_core.group.membership.membership import FENCE_FACTOR
 from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.system.shutdown import StopFlag
-from kgs_core.system.transform_folder import load_client_settings
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -104,10 +104,9 @@ class Operator:
 
     def __init__(self, config_file: Path, *, wait: bool, timeout_s: float, as_json: bool = False) -> None:
         self._tell = partial(click.echo, err=as_json)  # what a program reads is JSON only
-        self.settings = load_client_settings(config_file, os.environ)
+        self.settings = settings_of(config_file)
         self._wait = wait
         self._timeout_s = timeout_s
-        self._deadline = time.monotonic() + timeout_s
 
     def set_state(self, state: RunState, asked: str) -> None:
         """Write a desired state."""
@@ -152,17 +151,18 @@ class Operator:
         from kgs_core.system.patience import try_until
 
         never = StopFlag()
-        self._deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + self._timeout_s
         try_until(lambda: self._append(desired), never, _say, self._timeout_s)
         self._tell(f"group {self.settings.group}: asked for: {asked}")
         if not self._wait:
             self._note_absent_controller(desired)
             return None
-        group = try_until(lambda: GroupWatch(self.settings), never, _say, self._left_s())
+        group = try_until(lambda: GroupWatch(self.settings), never, _say, max(0.0, deadline - time.monotonic()))
         if group is None:
             return None
         with group:
-            found = wait_for(lambda: group.look(with_lake=False), is_done, self._left_s())
+            left_s = max(0.0, deadline - time.monotonic())
+            found = wait_for(lambda: group.look(with_lake=False), is_done, left_s)
         self._tell(f"done{_but(found)}")
         return found
 
@@ -197,9 +197,6 @@ class Operator:
                 "no controller has measured anything of late: nothing happens until one runs: see whether one does, "
                 f"else start `kgs control`{end_now(desired)}"
             )
-
-    def _left_s(self) -> float:
-        return max(0.0, self._deadline - time.monotonic())
 
 
 def _but(found: GroupStatus) -> str:

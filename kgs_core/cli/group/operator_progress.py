@@ -22,13 +22,7 @@ _SHOWN = 3
 
 
 def has_come(found: GroupStatus, state: RunState, fenced_after_s: float) -> bool:
-    """Whether the group is as people want it: also by those that are silent, who may still read.
-
-    Args:
-        found: the group.
-        state: that people want.
-        fenced_after_s: who has not been heard for so long has ended itself.
-    """
+    """Whether the group is as people want it; who was not heard for `fenced_after_s` has ended itself."""
     if state is RunState.STOPPED:
         return not any((line.report_age_s or 0.0) <= fenced_after_s for line in _living(found))
     return found.is_converged and not found.waiting
@@ -54,20 +48,11 @@ def applied(found: GroupStatus) -> Change | None:
 
 
 def wait_for(
-    look: Callable[[], GroupStatus],
-    is_done: Callable[[GroupStatus], bool | None],
-    timeout_s: float,
-    lacking: Callable[[GroupStatus], str] | None = None,
+    look: Callable[[], GroupStatus], is_done: Callable[[GroupStatus], bool | None], timeout_s: float
 ) -> GroupStatus:
     """The first look that `is_done` is true of; it gives None when the request is not the newest one any more.
 
     Says what it waits for, in place on a terminal, else a line each time that it is something else.
-
-    Args:
-        look: at the group.
-        is_done: see above.
-        timeout_s: how long, seconds.
-        lacking: what is still to happen, in one line; None: `lacks`.
 
     Raises:
         TransientError: not within `timeout_s` seconds; says what it still waits for.
@@ -85,11 +70,12 @@ def wait_for(
             if done:
                 return found
             if done is None:
+                by = printable(found.desired_state.by) if found.desired_state is not None else "somebody"
                 raise PermanentError(
-                    f"group {found.group}: another request has come meanwhile (by {_other(found)}): see `kgs status`"
+                    f"group {found.group}: another request has come meanwhile (by {by}): see `kgs status`"
                 )
             waiting.refuse(found)
-            waiting.note(f"group {found.group}: {(lacking or lacks)(found)}")
+            waiting.note(f"group {found.group}: {lacks(found)}")
 
 
 def lacks(found: GroupStatus) -> str:
@@ -125,8 +111,6 @@ def end_now(desired: DesiredState | DesiredVersion | None) -> str:
 
 
 class _Waiting:
-    """Time that has been waited, and what for."""
-
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._began = time.monotonic()
@@ -144,11 +128,7 @@ class _Waiting:
             self._status.stop()
 
     def note(self, what: str) -> None:
-        """Say what is waited for, and wait a little.
-
-        Raises:
-            TransientError: that has been for long enough.
-        """
+        """Say what is waited for, and wait a little; a TransientError when that has been for long enough."""
         if time.monotonic() - self._began > self._timeout_s:
             raise TransientError(f"not in {self._timeout_s:.0f} s: {what}: the request stands; see `kgs status`")
         if self._status is not None:
@@ -159,11 +139,7 @@ class _Waiting:
         time.sleep(LOOK_EVERY_S)
 
     def refuse(self, found: GroupStatus) -> None:
-        """End the waiting where a replacement has stopped.
-
-        Raises:
-            PermanentError: a spare has not been able to open the same for too long.
-        """
+        """A PermanentError where a spare has not been able to open the same for too long."""
         refused = found.replacement.refused if found.replacement is not None and found.outdated else {}
         before, since = self._refused
         if refused.keys() != before.keys():
@@ -191,7 +167,3 @@ def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:
     for tp, why in sorted(waiting.items()):
         found[why].append(tp)
     return (f"{ranges(tps)} ({printable(why)})" for why, tps in found.items())
-
-
-def _other(found: GroupStatus) -> str:
-    return printable(found.desired_state.by) if found.desired_state is not None else "somebody"

@@ -1,20 +1,18 @@
 """`kgs plan`: how many consumers the load needs, who reads what, and what the change costs."""
 
 import json
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 
 from kgs_core.api.plans import TARGET
 from kgs_core.api.plans import plan as make_plan
 from kgs_core.cli.group.operator_commands import Operator, wait_options
 from kgs_core.cli.group.plan_table import print_plan
-from kgs_core.cli.options import config_option
+from kgs_core.cli.options import config_option, given_options
 from kgs_core.cli.progress import progress_bar
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.packing import ALGORITHMS
@@ -97,12 +95,14 @@ def plan(  # noqa: PLR0913 - one for each option
     The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
     three decimals there, the Rscore to six.
     """
-    _check_options(context, _OWN if applies else _WITH_APPLY, "with" if applies else "without")
-    named = context.get_parameter_source("config_file") is not ParameterSource.DEFAULT
+    named = given_options(context)
+    for name, option in (_OWN if applies else _WITH_APPLY).items():
+        if name in named:
+            raise click.UsageError(f"{option}: not {'with' if applies else 'without'} --apply")
     bar = progress_bar("measuring write speeds", Console(stderr=True)) if from_file is None else nullcontext()
     with bar as advance:
         found = make_plan(
-            config_file if named else None,
+            config_file if "config_file" in named else None,
             speeds=from_file,
             current=_current(current),
             compare=compare,
@@ -121,12 +121,6 @@ def plan(  # noqa: PLR0913 - one for each option
         came_of_it = {"applied": operator.apply_plan()}
     if as_json:
         click.echo(json.dumps(found.to_dict() | came_of_it, indent=2, allow_nan=False))
-
-
-def _check_options(context: click.Context, names: Mapping[str, str], how: str) -> None:
-    for name, option in names.items():
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"{option}: not {how} --apply")
 
 
 def _current(given: str | None) -> Path | str | None:

@@ -23,21 +23,14 @@ _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
 def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0) -> None:
-    """Print to standard output.
-
-    Args:
-        plan: what to show.
-        group: the consumers it was made for.
-        capacity: that was packed by, and where it comes from.
-        left_out: partitions that somebody reads and the load does not have.
-    """
+    """Print to standard output; `left_out` are partitions that somebody reads and the load does not have."""
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
     show = _Shown(plan, group, factor, unit)
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
-    for line in _capacity_lines(capacity):
+    for line in (capacity_line(capacity), *capacity_sentences(capacity, round(time.time() * 1000))):
         console.print(line, highlight=False)
     if left_out:
         console.print(
@@ -52,11 +45,6 @@ def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 
         console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
     if plan.alternatives:
         print_table(console, show.comparison())
-
-
-def _capacity_lines(found: Capacity) -> Iterator[str]:
-    yield capacity_line(found)
-    yield from capacity_sentences(found, round(time.time() * 1000))
 
 
 class _Shown:

@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kgs_core.cli.terminal import plain_table
+from kgs_core.group.view.plain_text import UNKNOWN, megabytes
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds import Measurement, PartitionSpeed, Verdict
 
 _TREND_LENGTH = 20
 _BARS = "▁▂▃▄▅▆▇█"
-_UNKNOWN = "?"
 
 
 class Trends:
@@ -61,11 +61,11 @@ def speed_table(measurement: Measurement, trends: Trends, top: int) -> Renderabl
     total = measurement.total_bytes_per_s
     rows = ranked(measurement)
     for tp, speed in rows[:top]:
-        known = speed.bytes_per_s is not None
+        share = "" if total == 0 else f"{(speed.bytes_per_s or 0.0) / total:.1%}"
         table.add_row(
             Text(str(tp)),
-            f"{(speed.bytes_per_s or 0.0) / 1e6:.3f}" if known else _UNKNOWN,
-            f"{(speed.bytes_per_s or 0.0) / total:.1%}" if known and total > 0 else _UNKNOWN if not known else "",
+            megabytes(speed.bytes_per_s),
+            UNKNOWN if speed.bytes_per_s is None else share,
             trends.curve(tp),
             Text(speed.verdict, style="" if speed.verdict is Verdict.MEASURED else "yellow"),
             Text(speed.reason, style="dim"),

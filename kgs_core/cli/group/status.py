@@ -1,20 +1,18 @@
 """`kgs status`: who reads what, how it is with every consumer, and what a change waits for. Reads only."""
 
 import json
-import os
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.live import Live
 from rich.text import Text
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.api.reports import status as group_status
 from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.options import config_option
+from kgs_core.cli.terminal import Screen
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.reporting.status_json import status_values
-from kgs_core.system.transform_folder import load_client_settings
 
 _WATCH_EVERY_S = 2.0
 _WIDTH_IN_LOG = 160
@@ -39,7 +37,7 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
         with StatusScreen(json_=json_, in_place=False) as screen:
             screen.show(found)
         return
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.runtime.group_status import GroupWatch
     from kgs_core.system.patience import try_until
     from kgs_core.system.shutdown import stop_on_signals
@@ -56,43 +54,26 @@ def status(*, config_file: Path, watch: bool, json_: bool) -> None:
                     stop.wait(_WATCH_EVERY_S)
 
 
-class StatusScreen:
-    """Screen for the group: in place on a terminal, else a block each time, or JSON."""
+class StatusScreen(Screen):
+    """Screen for the group."""
 
     def __init__(self, *, json_: bool, in_place: bool = True) -> None:
-        console = Console(highlight=False)
-        if not console.is_terminal and not os.environ.get("COLUMNS"):
-            console = Console(width=_WIDTH_IN_LOG, force_terminal=False, highlight=False)
-        self._console = console
+        super().__init__(_WIDTH_IN_LOG, in_place=in_place and not json_)
         self._json = json_
         self._once = not in_place
-        self._live = (
-            Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
-            if console.is_terminal and in_place and not json_
-            else None
-        )
-
-    def __enter__(self) -> "StatusScreen":
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, found: GroupStatus) -> None:
         """Show it."""
         if self._json:
             click.echo(json.dumps(status_values(found), indent=2 if self._once else None))
-        elif self._live is not None:
-            self._live.update(status_table(found), refresh=True)
+        elif self.live is not None:
+            self.live.update(status_table(found), refresh=True)
         else:
-            self._console.print(status_table(found))
+            self.console.print(status_table(found))
 
     def say(self, text: str) -> None:
         """Say why there is nothing to show."""
-        if self._live is not None:
-            self._live.console.print(Text(text))
+        if self.live is not None:
+            self.live.console.print(Text(text))
         else:
             click.echo(text, err=True)

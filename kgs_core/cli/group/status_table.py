@@ -57,7 +57,7 @@ def status_table(found: GroupStatus) -> RenderableType:
     parts += [Text(f"! {line}", style="red") for line in alarms(found)]
     parts += [Text(line) for line in remarks(found)]
     if found.consumers:
-        parts += [_BLANK, _consumers(found.consumers)]
+        parts += [_BLANK, _table(_CONSUMERS, [_consumer(line) for line in found.consumers])]
     if found.waiting:
         parts += [_BLANK, _waiting(found)]
     if found.changes:
@@ -159,7 +159,6 @@ def remarks(found: GroupStatus) -> Iterator[str]:
 
 
 def _held_back(found: GroupStatus) -> Iterator[str]:
-    """What would be done, and is not done now."""
     if found.request is not None:
         yield f"`kgs plan --apply` of {printable(found.request.by)} is not carried out yet"
     elif found.forced_only:
@@ -175,10 +174,6 @@ def seconds(number: float | None) -> str:
     if number is None:
         return UNKNOWN
     return f"{number:.1f} s" if number < _SHOWN_IN_TENTHS_S else f"{number:,.0f} s"
-
-
-def _consumers(lines: Sequence[ConsumerRow]) -> FittingTable:
-    return _table(_CONSUMERS, [_consumer(line) for line in lines])
 
 
 def _consumer(line: ConsumerRow) -> list[str | Text]:
@@ -211,6 +206,8 @@ def _waiting(found: GroupStatus) -> FittingTable:
 
 def _changes(found: GroupStatus) -> FittingTable:
     last, took = len(found.changes) - 1, 5
+    # How long a change took is written down with the next one
+    progress = "done" if found.is_converged else "running"
     are_known = any(value is not None for change in found.changes for _, value in change.times)
     columns = (*_CHANGES[:took], *_TIMES, *_CHANGES[took:]) if are_known else _CHANGES
     rows: list[Sequence[str | Text]] = [
@@ -219,7 +216,7 @@ def _changes(found: GroupStatus) -> FittingTable:
             f"{change.moved:,}",
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
-            seconds(change.duration_s) if number < last or change.duration_s is not None else _progress(found),
+            seconds(change.duration_s) if number < last or change.duration_s is not None else progress,
             *(UNKNOWN if value is None else seconds(value) for _, value in change.times if are_known),
             UNKNOWN if change.iterations is None else f"{change.iterations:,.1f}",
             Text(printable(change.reason)),
@@ -227,11 +224,6 @@ def _changes(found: GroupStatus) -> FittingTable:
         for number, change in reversed(list(enumerate(found.changes)))
     ]
     return _table(columns, rows)
-
-
-def _progress(found: GroupStatus) -> str:
-    """How it is with the last change; how long it took is written down with the next one."""
-    return "done" if found.is_converged else "running"
 
 
 def _clock(time_ms: int) -> str:

@@ -1,6 +1,5 @@
 """`kgs adopt`: tables that change hands, with their positions."""
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PortError
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.lake.handover.migration import TopicMigration
@@ -78,7 +77,7 @@ def adopt(**options: Any) -> None:
     Each table changes in one commit; killed in between, the same command again does the rest.
     """
     chosen = _Options(**options)
-    settings = load_client_settings(chosen.config_file, os.environ)
+    settings = settings_of(chosen.config_file)
     if chosen.old_group is not None:
         _from_group(settings, chosen.old_group, chosen.topics, yes=chosen.yes)
     else:
@@ -92,8 +91,8 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
     pending = adoption.pending(topics)
     if not pending:
         click.echo(f"group {old} has handed over all its tables already: nothing to do")
-    if pending:
-        _note_running(settings, old)
+        return
+    _note_running(settings, old)
     for table in pending:
         if yes:
             adoption.carry_out(table)
@@ -101,7 +100,7 @@ def _from_group(settings: Settings, old: str, topics: tuple[str, ...], *, yes: b
             f"table {table.table}: {', '.join(table.topics)}, positions: {table.positions}: "
             f"{'now' if yes else 'would be'} group {settings.group}'s, no longer {old}'s"
         )
-    if pending and not yes:
+    if not yes:
         click.echo(_DRY)
 
 

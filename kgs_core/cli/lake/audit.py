@@ -136,7 +136,6 @@ def _details(table: TableAudit) -> Iterator[str]:
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """On a terminal, a bar for the topic whose log is being read."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -1,18 +1,17 @@
 """`kgs maintain`, `kgs accept-loss`, `kgs accept-topic`: what people do to the lake's tables."""
 
-import json
-import os
 import re
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.api.configuration import settings_of
+from kgs_core.cli.lake.table_lines import show_tables
 from kgs_core.cli.options import config_option
-from kgs_core.errors import ConfigError, TransientError, UnsafeError
+from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.lake.topics.recovery import NewStart
@@ -41,24 +40,16 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
     Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
     both would do the same work (no row is lost by it).
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.lake.topics.maintenance import maintain_lake
 
-    problems = []
-    shown = 0
-
-    def show(upkeep: "Upkeep") -> None:
-        nonlocal shown
-        shown += 1
-        click.echo(json.dumps(asdict(upkeep)) if as_json else _line(upkeep, dry_run=dry_run))
-        if upkeep.problem is not None:
-            problems.append(f"table {upkeep.table}: {upkeep.problem}")
-
-    maintain_lake(settings, tables, dry_run=dry_run, done=show)
+    shown = show_tables(
+        lambda done: maintain_lake(settings, tables, dry_run=dry_run, done=done),
+        partial(_line, dry_run=dry_run),
+        as_json=as_json,
+    )
     if not shown and not as_json:
         click.echo(f"lake {settings.lake.root}: nothing yet to maintain: it has none of these tables")
-    if problems:
-        raise TransientError("\n".join(problems))
 
 
 def _line(upkeep: "Upkeep", *, dry_run: bool) -> str:
@@ -82,7 +73,7 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
     TO when it stops, and goes on by itself afterwards. FROM must be the table's position. An audit knows of the gap.
     """
     tp, lost = _parse_loss(loss)
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     _only_with_yes(yes, f"{tp}: offsets {lost.start} to {lost.end - 1} would be given up")
     from kgs_core.lake.topics.recovery import Acceptance
 
@@ -107,7 +98,7 @@ def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> No
     the lake may have been moved, or is not mounted. This makes them create a new table and begin as the rule's `start`
     says. Do not use it if the old table may come back.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     names = ", ".join(topics)
     _only_with_yes(yes, f"topic {names}: would begin anew, beside the rows of the old topic or without the old table")
     from kgs_core.lake.topics.recovery import Acceptance

@@ -1,16 +1,13 @@
 """`kgs materialize`: derived tables with the newest row of each key."""
 
-import json
-import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.api.configuration import settings_of
+from kgs_core.cli.lake.table_lines import show_tables
 from kgs_core.cli.options import config_option
-from kgs_core.errors import TransientError
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.lake.derived.latest_by_key import Materialization
@@ -26,19 +23,10 @@ def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) ->
     What is new is told by the log of the append-only table, and merged in one commit with the position in that log. May
     be killed, run again, and run beside consumers. Kafka is not asked.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.lake.derived.materialize import materialize_lake
 
-    problems = []
-
-    def show(found: "Materialization") -> None:
-        click.echo(json.dumps(asdict(found)) if as_json else _line(found))
-        if found.problem:
-            problems.append(f"table {found.table}: {found.problem}")
-
-    materialize_lake(settings, show, tables=tables)
-    if problems:
-        raise TransientError("\n".join(problems))
+    show_tables(lambda done: materialize_lake(settings, done, tables=tables), _line, as_json=as_json)
 
 
 def _line(found: "Materialization") -> str:

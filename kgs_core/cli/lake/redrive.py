@@ -1,7 +1,6 @@
 """`kgs redrive`: dead letters parsed again by today's rule."""
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.errors import ConfigError
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.ingest.replay.redrive_result import RedriveResult
@@ -47,7 +46,7 @@ def redrive(
     """
     if where:
         raise ConfigError(["--where: is no option any more: use --code, --partition, --since and --until instead"])
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.ingest.replay.redrive import Redrive
     from kgs_core.lake.letters.letter_filter import letter_filter
 

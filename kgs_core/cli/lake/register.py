@@ -1,16 +1,13 @@
 """`kgs register`: the lake's tables in a catalogue."""
 
-import json
-import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.api.configuration import settings_of
+from kgs_core.cli.lake.table_lines import show_tables
 from kgs_core.cli.options import config_option
-from kgs_core.errors import TransientError
-from kgs_core.system.transform_folder import load_client_settings
 
 if TYPE_CHECKING:
     from kgs_core.catalog.registration import TableRegistration
@@ -27,19 +24,11 @@ def register(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> No
     alone and named. May be killed, run again, run by two at once, and beside consumers, which know nothing of it; Kafka
     is not asked. Run it every quarter of an hour. Exit status 1 where a table could not be registered.
     """
-    settings = load_client_settings(config_file, os.environ)
+    settings = settings_of(config_file)
     from kgs_core.catalog.registration import register_lake
 
-    problems = []
+    show_tables(lambda done: register_lake(settings, done, tables), _line, as_json=as_json)
 
-    def show(found: "TableRegistration") -> None:
-        if as_json:
-            click.echo(json.dumps(asdict(found)))
-        elif not found.problem:
-            click.echo(f"{found.table}: {found.outcome} as {found.name}")
-        if found.problem:
-            problems.append(f"table {found.table}: {found.problem}")
 
-    register_lake(settings, show, tables)
-    if problems:
-        raise TransientError("\n".join(problems))
+def _line(found: "TableRegistration") -> str:
+    return "" if found.problem else f"{found.table}: {found.outcome} as {found.name}"

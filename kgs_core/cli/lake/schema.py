@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from kgs_core.cli.broker_settings import bootstrap_option, broker_settings
-from kgs_core.cli.options import config_option
+from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.cli.options import bootstrap_option, config_option
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.value_formats import FORMATS, require_packages
 from kgs_core.errors import ConfigError
@@ -74,7 +74,7 @@ def schema_topic(
     proposal = propose_schema(sample.values)
     of_keys = propose_schema([key for key in sample.keys if key is not None], are_keys=True)
     if as_json:
-        click.echo(json.dumps(_tree(topic, sample, proposal) | _key_tree(proposal, of_keys), indent=2))
+        click.echo(json.dumps(_tree(topic, sample, proposal, of_keys), indent=2))
     else:
         for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys)):
             click.echo(line)
@@ -93,7 +93,7 @@ def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:
     return column_types(load_hook(columns_of)(topic, rule, settings.registry))
 
 
-def _tree(topic: str, sample: "TopicSample", found: "SchemaProposal") -> dict[str, Any]:
+def _tree(topic: str, sample: "TopicSample", found: "SchemaProposal", of_keys: "SchemaProposal") -> dict[str, Any]:
     return {
         "topic": topic,
         "partitions": sample.partitions,
@@ -105,6 +105,10 @@ def _tree(topic: str, sample: "TopicSample", found: "SchemaProposal") -> dict[st
         "without_type": found.without_type,
         "fitting": found.fitting,
         "bad": found.bad,
+        "keys": of_keys.looked_at,
+        "keys_fitting": of_keys.fitting,
+        "keys_without_type": of_keys.without_type,
+        **_key_rule(found, of_keys),
     }
 
 
@@ -125,11 +129,6 @@ def _lines(topic: str, sample: "TopicSample", found: "SchemaProposal") -> Iterat
         yield f"#   {n} bad: {reason}"
     if len(found.bad) > _MAX_REASONS:
         yield f"#   {sum(list(found.bad.values())[_MAX_REASONS:])} bad for other reasons"
-
-
-def _key_tree(found: "SchemaProposal", of_keys: "SchemaProposal") -> dict[str, Any]:
-    seen = {"keys": of_keys.looked_at, "keys_fitting": of_keys.fitting, "keys_without_type": of_keys.without_type}
-    return seen | _key_rule(found, of_keys)
 
 
 def _key_rule(found: "SchemaProposal", of_keys: "SchemaProposal") -> dict[str, Any]:

@@ -4,6 +4,7 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -44,16 +45,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="Start only the load: for the group of this kgs.yaml, which Dagster or `kgs control` looks after already, on "
     "its Kafka and its lake, as in a cluster (k8s/README.md). Topics flights.* must be new or empty.",
 )
-def demo(  # noqa: PLR0913 - one per option
-    *,
-    seconds: float | None,
-    directory: Path | None,
-    time_factor: float,
-    keep: bool,
-    bare: bool,
-    avro: bool,
-    config_file: Path | None,
-) -> None:
+def demo(**options: Any) -> None:
     """Replay a year of flights through Kafka into Delta tables, exactly once.
 
     Starts a real Kafka broker, the load generator and Dagster, whose sensor starts as many PySpark consumers as the
@@ -71,4 +63,4 @@ def demo(  # noqa: PLR0913 - one per option
     logging.getLogger("kgs_core").setLevel(logging.WARNING)  # what goes well is told by the table
     for number in (signal.SIGTERM, signal.SIGINT):  # a service manager's stop is a Ctrl-C too; a shell's `&` ignores it
         signal.signal(number, signal.default_int_handler)
-    sys.exit(run_demo(DemoOptions(directory, seconds, time_factor, keep, bare, config_file, avro), open_console()))
+    sys.exit(run_demo(DemoOptions(**options), open_console()))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kgs_core.cli.options import local_brokers_option
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.extras import require
 
@@ -18,7 +19,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 
 
 @click.command()
-@click.option("--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port.")
+@local_brokers_option
 @click.option(
     "--time-factor",
     type=_ABOVE_0,
@@ -172,7 +173,6 @@ def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRe
 
 
 def _create_topics(bootstrap_servers: str, replication: int, *, with_aircraft: bool) -> None:
-    """Creates the topics of the replay that are not there."""
     from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
     from kgs_core.demo.replay import PARTITIONS, TOPICS
     from kgs_core.kafka.admin import KafkaAdmin

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import click
 
-from kgs_core.cli.broker_settings import bootstrap_option, broker_settings
-from kgs_core.cli.options import config_option
+from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.cli.options import bootstrap_option, config_option, local_brokers_option
 from kgs_core.errors import ConfigError
 
-_BOOTSTRAP_SERVERS = click.option(
-    "--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port."
-)
 _CLIENT_CONFIG = click.option(
     "--client-config",
     multiple=True,
@@ -83,7 +80,7 @@ def topics_group() -> None:
     metavar="KEY=VALUE",
     help="A setting of the topic, e.g. retention.ms=60000. May be repeated.",
 )
-@_BOOTSTRAP_SERVERS
+@local_brokers_option
 @_CLIENT_CONFIG
 def create_topics(
     *,

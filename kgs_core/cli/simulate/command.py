@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from rich.console import Console
 
 from kgs_core.api.replays import comparison
-from kgs_core.cli.options import config_option
+from kgs_core.cli.options import config_option, given_options
 from kgs_core.cli.progress import progress_bar
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import BASELINES, baseline_help
@@ -171,9 +170,8 @@ def simulate(context: click.Context, /, **options: Any) -> None:
     """  # noqa: D301 - \b is click's
     from kgs_core.cli.simulate.options import SimulateOptions, make_request  # numpy: not for every command
 
-    named = {name for name in options if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     given = SimulateOptions(**options)
-    request = make_request(given, named, os.environ)
+    request = make_request(given, given_options(context), os.environ)
     replays = _run(request.grid, given)
     report = comparison(request.names, replays, request.grid.conditions)
     if given.results_file is not None:
@@ -193,7 +191,6 @@ def simulate(context: click.Context, /, **options: Any) -> None:
 
 
 def _run(grid: "Grid", given: "SimulateOptions") -> "list[Replayed]":
-    """All experiment runs, with a bar on stderr where that is a terminal."""
     from kgs_core.experiments.grid import run_here
 
     with progress_bar("replaying", Console(stderr=True), unit="runs") as advance:

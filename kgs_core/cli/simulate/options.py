@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from kgs_core.api.replays import comparison_grid
+from kgs_core.api.replays import check_plot, comparison_grid
 from kgs_core.config.file import load_settings
 from kgs_core.config.packing import MAX_CAPACITY, PackingSettings
 from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
-from kgs_core.extras import require
-from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_measurements
+from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.reporting.capacity import capacity_line
@@ -88,16 +87,7 @@ class Request:
 
 
 def make_request(given: SimulateOptions, named: Collection[str], environ: Mapping[str, str]) -> Request:
-    """What the command line asks for.
-
-    Args:
-        given: all options.
-        named: the names of those that were given, by attribute.
-        environ: for the configuration, where one is needed.
-
-    Raises:
-        ConfigError: what cannot be, everything in one go as far as the options alone tell.
-    """
+    """What the command line asks for; `named` are the options that were given, by attribute. Refuses all in one go."""
     _check(given, named)
     names = (*algorithm_names(given), *_baselines(given))
     capacity, note = _capacity(given, environ)
@@ -131,7 +121,6 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
 
 
 def _baselines(given: SimulateOptions) -> tuple[str, ...]:
-    """The baselines asked for, each once, in the order given."""
     names = tuple(dict.fromkeys(_split(given.baselines)))
     if wrong := [name for name in names if find_baseline(name) is None]:
         raise ConfigError([f"--baseline: '{name}': write {baseline_usage()}, with commas between" for name in wrong])
@@ -145,15 +134,11 @@ def spark_settings(master: str, config_file: Path, environ: Mapping[str, str]) -
 
 
 def _check(given: SimulateOptions, named: Collection[str]) -> None:
-    """Everything that the options alone tell."""
     problems = [*_wrong_company(given, named), *_wrong_numbers(given)]
-    if given.plot_file is not None and given.plot_file.suffix.lower() not in (".svg", ".png"):
-        problems.append(f"--plot: {given.plot_file}: name a file that ends in .svg or .png")
     if given.plot_file is not None:
-        problems += _problems_of(partial(require, "plots", "--plot"))
-    for option, path in (("--plot", given.plot_file), ("--results", given.results_file)):
-        if path is not None:
-            problems += _problems_of(partial(check_writable, option, path))
+        problems += _problems_of(partial(check_plot, "--plot", given.plot_file))
+    if given.results_file is not None:
+        problems += _problems_of(partial(check_writable, "--results", given.results_file))
     for check in (algorithm_names, _baselines, _deltas, _starts, _specs):
         problems += _problems_of(partial(check, given))
     if problems:
@@ -161,7 +146,6 @@ def _check(given: SimulateOptions, named: Collection[str]) -> None:
 
 
 def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[str]:
-    """Options that do not go together."""
     sources = [option for option, value in (("--speeds", given.speeds_file), ("--since", given.since)) if value]
     if len(sources) > 1:
         yield "--since: names a load, and so does --speeds: leave out one of them"
@@ -266,13 +250,9 @@ def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str
     settings = load_settings(given.config_file, environ)
     found = load_recorded(settings, _ms(since), _ms(until), given.interval_s)
     if given.saved_file is not None:
-        _save(given.saved_file, found)
+        check_writable("--save-speeds", given.saved_file)
+        write_whole(given.saved_file, json_lines(found).encode())
     return recorded_workload(f"{settings.group}-{since:%Y%m%dT%H%M%SZ}", found, capacity)
-
-
-def _save(path: Path, measurements: Sequence[RecordedMeasurement]) -> None:
-    check_writable("--save-speeds", path)
-    write_whole(path, json_lines(measurements).encode())
 
 
 def _ms(moment: datetime) -> int:

@@ -71,7 +71,6 @@ def _cell(spread: SeedSpread | None, show: Show) -> str:
 
 
 def _orders(group: SeedGroup) -> str:
-    """What the order of the first measurement has to do with it."""
     count = len(group.orders) // len(group.runs)
     parts = []
     for key, (heading, show) in _LATE_COLUMNS.items():

@@ -41,8 +41,6 @@ def capacity_seen(
     """The same for whoever has no controller's state.
 
     Args:
-        view: what the group's topics say.
-        packing: as configured.
         bytes_per_offset: topic -> stored bytes of one offset, by the newest measurement.
         suspects: who is silent; what they said last does not count.
         first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.

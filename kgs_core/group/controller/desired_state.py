@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, RunState, Target
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_health import Disruption, GroupHealth
 from kgs_core.group.view.group_view import GroupView
-from kgs_core.group.view.reconcile import Changes, converged, reconcile
+from kgs_core.group.view.reconcile import converged, reconcile
 from kgs_core.group.view.rolling_replacement import ReplacementWait, next_hand_over, replacement_wait
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 
@@ -30,13 +31,7 @@ class Goal:
 
 
 def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
-    """By the Target and by what people want; None: neither says anything, so nothing is changed.
-
-    Args:
-        view: what the topics say.
-        target: that is to be reached; not the newest one while another is being written.
-        suspects: incarnations that have been silent for too long.
-    """
+    """By `target` (not the newest one while another is being written) and what people want; None: no change."""
     match view.run_state:
         case RunState.STOPPED:
             return Goal({}, (), ())
@@ -57,12 +52,12 @@ def _trials(
     return {step.spare: step.partitions} if step is not None else {}
 
 
-def assignments_for(state: ControllerState, target: Target | None) -> Changes:
+def assignments_for(state: ControllerState, target: Target | None) -> Write:
     """What is to be written so that the group comes one step nearer to `target`."""
     suspects = state.suspects()
     goal = goal_of(state.view, target, suspects)
     if goal is None:
-        return Changes()
+        return Write()
     changes = reconcile(state.view, goal.desired, goal.may_stay, suspects, strict=state.strict, trials=goal.trials)
     doubled = {member: MemberAssignment(member, retire=True) for member in _doubled(state.view)}
     assignments = [assignment for assignment in changes.assignments if assignment.member not in doubled]

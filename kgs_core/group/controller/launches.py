@@ -63,17 +63,13 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
         excused=fleet.excused.union(unwanted),
     )
     commands: list[Command] = [
-        Note("quarantined", {"consumer": c, "failures": starts.failures[c], **_why(starts.why.get(c))})
+        Note("quarantined", {"consumer": c, "failures": starts.failures[c], "why": starts.why.get(c)})
         for c in sorted(starts.quarantined - state.said.quarantined)
     ]
     commands += [Stop(handle) for handle in (*unwanted, *overdue)]
     commands += [Launch(consumer) for consumer in launch]
     said = replace(state.said, quarantined=starts.quarantined)
     return replace(state, fleet=asked, said=said), tuple(commands)
-
-
-def _why(words: str | None) -> dict[str, str]:
-    return {"why": words} if words else {}
 
 
 def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:

@@ -40,7 +40,6 @@ from kgs_core.group.view.events import (
     RecordsRead,
     StartFailed,
     Tick,
-    Write,
     WriteFailed,
     Written,
 )
@@ -57,11 +56,7 @@ def begin(options: Options, now: float, time_ms: int) -> Step:
 
 
 def step(state: ControllerState, event: Event, now: float) -> Step:
-    """The state after `event`, and what is to be done.
-
-    Raises:
-        ProtocolError: an answer to a command that was not given: a fault of whoever drives the controller.
-    """
+    """The state after `event`, and what is to be done. A ProtocolError for an answer to what was not asked."""
     if state.name is State.ENDED:
         return state, ()
     taken, notes = _take(state, event, now)
@@ -90,7 +85,6 @@ def _take(state: ControllerState, event: Event, now: float) -> Step:
 
 
 def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Tick, now: float) -> Step:
-    """What others than the topics say."""
     match event:
         case FleetSeen():
             return take_fleet(state, event, now), ()
@@ -195,12 +189,10 @@ def _sentinel(state: ControllerState, now: float) -> Step:
 
 
 def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step:
-    """Write the Target and the first assignments of its change, in one transaction."""
     notes: tuple[Command, ...] = ()
     if state.name is State.SENTINEL:
         state, notes = _go(state, Cause.ANOTHER_TARGET, now)
-    changes = assignments_for(state, found.target)
-    write = Write(found.target, changes.assignments, changes.tombstones)
+    write = replace(assignments_for(state, found.target), target=found.target)
     measured = state.measured if found.is_measured else None
     change = ChangeProgress(state.change.packed_at, accepted=state.change.accepted)
     if measured is not None:
@@ -209,16 +201,11 @@ def _reassign(state: ControllerState, found: TargetDecision, now: float) -> Step
 
 
 def _write_assignments(state: ControllerState) -> Step:
-    """Write the assignments that are due, if any."""
-    changes = assignments_for(state, state.target)
-    if not changes:
-        return state, ()
-    write = Write(None, changes.assignments, changes.tombstones)
-    return replace(state, writing=write), (write,)
+    write = assignments_for(state, state.target)
+    return (replace(state, writing=write), (write,)) if write else (state, ())
 
 
 def _leave(state: ControllerState, now: float) -> Step:
-    """Out of Group Management, when the change is over or cannot go on."""
     new = upsets_now(state, now) - state.change.accepted
     timeout_s = state.options.membership.group_management_timeout_s
     notes: tuple[Command, ...] = ()

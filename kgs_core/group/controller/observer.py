@@ -49,7 +49,6 @@ class NewestReport:
     """The newest report or heartbeat of anybody.
 
     Attributes:
-        offset: in its topic.
         at: when it came, by the caller's steady clock.
     """
 
@@ -63,7 +62,6 @@ class GroupObserver:
 
     Attributes:
         state: what the controller would know.
-        newest_report: None: there is none.
     """
 
     state: ControllerState
@@ -111,10 +109,8 @@ class GroupObserver:
     def recommend(self, now: float, *, target_stands: bool = False) -> tuple["GroupObserver", Recommendation]:
         """What is to be done now; launches and stops are taken for done.
 
-        Args:
-            now: steady clock, seconds.
-            target_stands: no other Target will be written soon, whatever is due: whoever the newest one wants is
-                started, for somebody may be waiting for him.
+        `target_stands`: no other Target will be written soon, so whoever the newest one wants is started: somebody may
+        be waiting for him.
         """
         found = select_target(self.state, now)
         state = self.state

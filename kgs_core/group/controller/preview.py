@@ -22,7 +22,6 @@ class Preview:
 
     Attributes:
         load: with the last known speeds in the place of unknown ones.
-        group: who reads what, who is free, who is quarantined.
         reason: why the controller would write a Target now; empty: it would not.
         held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
         packing: the settings that it was made by, with the capacities in use.

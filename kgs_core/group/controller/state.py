@@ -12,7 +12,7 @@ from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_health import Disruption
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import Lives
-from kgs_core.group.view.restart_policy import History, Refusal, Starts, mute_after_s, plan_starts
+from kgs_core.group.view.restart_policy import History, Starts, mute_after_s, plan_starts
 from kgs_core.group.view.transitions import State
 from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
@@ -31,7 +31,6 @@ class Options:
         launches: it starts consumers and stops runs that nobody wants; else somebody else does.
         until_done: it carries out one change at most and ends.
         applies_plan: it is started to carry out what the packer wants, as `kgs plan --apply` asks for.
-        terms: what the Target says that who joins must have; None: it says nothing.
         first_flat_out: what a consumer is taken to read flat out before anything is known, stored bytes/s.
     """
 
@@ -182,10 +181,6 @@ class ControllerState:
     Attributes:
         wall_ms: what the wall clock says when the steady clock says 0, ms.
         name: which state it is in, since `entered_at`.
-        view: what the topics say.
-        measured: None: nothing was measured yet.
-        writing: the Write that is under way.
-        outcome: None until it has ended.
     """
 
     options: Options
@@ -261,7 +256,7 @@ class ControllerState:
         return History(
             runs=[replace(run, started_s=run.started_s + since_s) for run in runs] if since_s else runs,
             lives=self.listening.lives,
-            refusals=[Refusal(consumer, now - at) for consumer, at in fleet.refusals],
+            refusals=[(consumer, now - at) for consumer, at in fleet.refusals],
             launched={consumer: now - at for consumer, at in fleet.launched.items()},
             stopped=fleet.stopped,
             excused=fleet.excused,
@@ -270,7 +265,6 @@ class ControllerState:
         )
 
     def _mute(self) -> frozenset[Incarnation]:
-        """Who waited with its start and has fallen silent."""
         since = self.listening.at - mute_after_s(self.options.membership)
         lives = self.listening.lives.items()
         return frozenset(i for i, life in lives if life.notified_at is not None and life.notified_at < since)

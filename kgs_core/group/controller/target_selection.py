@@ -40,7 +40,6 @@ class TargetDecision:
         is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait, or cannot be written.
-        moved: partitions that change their consumer.
         overloaded: how many partitions and consumers do not fit below the capacity.
     """
 
@@ -131,7 +130,6 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
 
 
 def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched, now: float) -> TargetDecision:
-    """The Target that an exit condition asks for."""
     load = remembered(measured.load, state.target)
     packing, learnt = capacity_in_use(state)
     if isinstance(held_back := state.search.held_back, UnwritableTarget):
@@ -199,7 +197,6 @@ def _replaced(state: ControllerState, target: Target, numbers: Numbers) -> Repla
 
 
 def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
-    """The Target that stands, with as many spares as there shall be."""
     count = state.options.packing.spare_consumers
     if outdated(state.view, target.consumers):
         count = max(1, count)  # one more for a while: see plan_replacement

@@ -34,12 +34,9 @@ def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write
 
 
 def check_owners(view: GroupView, suspected: frozenset[Incarnation]) -> tuple[str, ...]:
-    """S1 of what reports say, by those who have acted on what they were told.
+    """S1 of what reports say, by those who have acted on what they were told: what is wrong, a line each.
 
     Who comes back after a suspicion goes on claiming what others have, until it has read that it is to let go.
-
-    Returns:
-        What is wrong, a line each; empty: nothing.
     """
     claims = {}
     for incarnation, member in view.members.items():

@@ -26,7 +26,6 @@ def check_assignment(
     Args:
         target: what is checked; as a mapping it cannot name a partition twice.
         speeds: every known partition, at the speeds that the target was made with, bytes/s.
-        capacity: packing capacity C, bytes/s.
         max_consumers: the bound that the target was made with; None: there was none.
         pinned: partitions that had to stay, because their speed was unknown, or because others were unread.
 
@@ -51,11 +50,7 @@ def check_assignment(
 
 
 def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple[str, ...]:
-    """S1: no two live incarnations own a partition.
-
-    Returns:
-        What is wrong, a line for each partition with several owners; empty: nothing.
-    """
+    """S1: no two live incarnations own a partition; a line for each that has several owners."""
     owners: dict[TopicPartition, list[str]] = {}
     for incarnation in sorted(owned):
         for partition in set(owned[incarnation]):

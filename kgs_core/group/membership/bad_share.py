@@ -25,10 +25,5 @@ def is_bad(found: BadShare, *, was_bad: bool) -> bool:
 
 
 def bad_topics(found: Mapping[str, BadShare], before: Collection[str]) -> dict[str, float]:
-    """The topics that are bad, with their shares.
-
-    Args:
-        found: of the topics that are ours and of which something was read; no other topic is judged.
-        before: those that were bad.
-    """
+    """The topics that are bad, with their shares, of those found: ours, of which something was read."""
     return {topic: each.share for topic, each in found.items() if is_bad(each, was_bad=topic in before)}

@@ -47,7 +47,6 @@ class FullRound:
     Attributes:
         seconds: from the end of the one before to its own end.
         waited_s: of these, waiting for Kafka or the lake with nothing else to do.
-        consumed_bytes: of what landed.
         offsets: topic -> offsets that its positions moved by.
     """
 
@@ -90,7 +89,6 @@ class FlatOutMeter:
     Attributes:
         hardware: what it runs on, part of every reading.
         spells: the last ones that count, the earliest first.
-        current: the one that is not over.
         ended_at: when the last one ended that counts, on the caller's steady clock.
         level: rate that the readings of late are the same as.
         since_ms: from when on, wall clock.

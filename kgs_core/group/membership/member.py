@@ -9,12 +9,7 @@ from kgs_core.model import BytesPerSecond, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Identity of a member: part of every full report, never changed.
-
-    Attributes:
-        version: of kgs.
-        config_hash: of the settings that it runs with.
-    """
+    """Identity of a member: part of every full report, never changed."""
 
     member: Member
     process: Process
@@ -36,14 +31,8 @@ class Facts:
     """Facts that the batch loop knows of its partitions.
 
     Attributes:
-        stopped: partitions that stand still -> why.
-        positions: next offset to read, as the lake's table has it.
-        bytes_per_s: consumed (uncompressed) bytes per second of late.
         bad_shares: topics of which too many records are bad -> share of these, see `consumer.bad_share`.
         ready: coming partitions whose topic is open.
-        unready: coming partitions whose topic cannot be opened -> why.
-        work: done since the start.
-        flat_out: what it reads when it is flat out.
     """
 
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
@@ -61,7 +50,6 @@ class Decision:
     """Decision that holds from the next batch on.
 
     Attributes:
-        owned: the whole set to read.
         pending: what to fetch ahead without taking it.
         offset: of the assignment behind it; None without one.
         ends: nothing is read any more, and the process ends.

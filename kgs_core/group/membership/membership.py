@@ -49,15 +49,12 @@ class Membership:
     Attributes:
         assignment: the newest one to this incarnation.
         ending: why it drains and ends; None while it does not. The first reason counts.
-        why: in words, where it failed.
         owned: everything that may still be committed.
         applied: offset of the last assignment acted on.
         ended: it has let go everything and takes nothing any more.
         busy_since: when the oldest round began of which something is in hand; None where nothing is.
         taken_at: when the oldest assignment came that takes something and is not acted on; None without one.
-        sequence: of the last message made.
         last_report: the last full report, if it is known to be appended and no other one has been tried since.
-        reported_at: when that was made.
         appended_at: when the last message known to be appended was made; at first, when the incarnation joined.
         listened_at: when the queue was last looked at with success; at first likewise.
         heard_since: since when reports have been appended without a gap of `suspect_after_s`.

@@ -30,11 +30,7 @@ class NamedPartitions:
         )
 
     def missing(self, partitions: Mapping[str, int]) -> list[str]:
-        """What was named and is not there, in words, a line for each range.
-
-        Args:
-            partitions: topic -> how many it has; none of a topic that does not exist.
-        """
+        """What was named and is not there, in words, a line for each range; `partitions` are how many a topic has."""
         found = []
         for topic, first, last in self.ranges:
             count = partitions.get(topic, 0)
@@ -66,11 +62,7 @@ Share = NamedPartitions | EqualShare
 
 
 def parse_partitions(text: str) -> NamedPartitions:
-    """`topic:0-3,other:5,third:*` as a share.
-
-    Raises:
-        ConfigError: names each item that is not of this form.
-    """
+    """`topic:0-3,other:5,third:*` as a share; a ConfigError names each item that is not of this form."""
     items = [item.strip() for item in text.split(",") if item.strip()]
     problems, ranges = [], []
     for item in items:
@@ -89,11 +81,7 @@ def parse_partitions(text: str) -> NamedPartitions:
 
 
 def parse_share(text: str) -> EqualShare:
-    """`2/3`, the second of three equal shares.
-
-    Raises:
-        ConfigError: it is not of this form.
-    """
+    """`2/3`, the second of three equal shares; refuses another form by a ConfigError."""
     match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
     if match is None or not 1 <= int(match.group(1)) <= int(match.group(2)):
         raise ConfigError([f"--share: '{text}': write 1/2 for the first of two equal shares"])

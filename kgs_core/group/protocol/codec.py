@@ -99,11 +99,7 @@ def is_former(key: bytes | None) -> bool:
 
 
 def decode(key: bytes | None, value: bytes | None) -> Message:
-    """The message that a record carries, of `MAX_BYTES` at most.
-
-    Raises:
-        ProtocolError: it is none, or of a version that is not known here, or key and value do not fit.
-    """
+    """The message that a record carries; a ProtocolError where it is none, or key and value do not fit."""
     if key is None:
         raise ProtocolError("record without a key: not written by kgs")
     if value is None:

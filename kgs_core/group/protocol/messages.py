@@ -91,12 +91,9 @@ class Target:
     """Assignment for the whole group: written by the controller alone; its offset in the topic names it (its *epoch*).
 
     Attributes:
-        assignment: every known partition -> its consumer.
         spares: consumers that shall run and read nothing, ascending. Whoever shall run is in `consumers`.
         speeds: what it was packed with, bytes/s.
-        capacity: C that it was packed with, bytes/s.
         rscore: of the change to it.
-        reason: why it was made, for people.
         known: incarnations not yet known dead, from the earliest to the latest that joined: of two incarnations of
             one consumer the later one counts.
         quarantined: consumers that keep failing: nothing is given to them.
@@ -171,7 +168,6 @@ class Sign:
     Attributes:
         sequence: rises by one with every report and heartbeat of the incarnation.
         bytes_per_s: consumed (uncompressed) bytes per second of late.
-        batch_age_s: how old the batch in hand is; None without one.
     """
 
     member: MemberField
@@ -195,19 +191,14 @@ class Report(Sign):
         owned: everything that it may still commit.
         stopped: owned partitions that stand still -> why.
         positions: next offset to read of each owned partition, as the lake's table has it.
-        version: of kgs.
-        config_hash: of the settings that it runs with.
         last_drain_s: time from an Assignment that took partitions away to the report without them; None before the
             first.
-        max_drain_s: the longest of these.
-        drains: how many there were.
         bad_shares: owned topics of which more records than their rule allows are bad -> share of these, 0 to 1, among
             the last ones that this consumer has read.
         ready: partitions of the applied Assignment's `pending` whose topic it has opened, so that it can read them at
             once; None: it is of a version that does not say so.
         unready: those that it cannot open -> why; it goes on trying.
         ending: why it drains or has ended; None before that, and where an older kgs wrote it.
-        why: in words, where it failed.
         work: done so far; None: an earlier version does not say.
         flat_out: what it reads when it is flat out; None: not known, for it has never been so for long.
     """

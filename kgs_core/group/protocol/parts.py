@@ -76,7 +76,6 @@ class WorkDone:
 
     Attributes:
         commits: batches that landed; commit_s: seconds from asking for them to the answer.
-        refused: batches that did not land.
         full_bytes: consumed (uncompressed) bytes of rounds in a row that had as much to read as they may take.
         full_s: seconds of these; `full_bytes` by this is what the consumer reads when it is flat out.
         cpu_s: processor time of its process, its JVM and its workers; None: not known.
@@ -99,7 +98,6 @@ class FlatOut:
     """Reading of what an incarnation reads when it is flat out, by its last busy minutes; see `consumer.flat_out`.
 
     Attributes:
-        bytes_per_s: consumed (uncompressed) bytes per second.
         busy_s: seconds that it is taken from.
         age_s: how long ago these ended, at the time of the report.
         since_ms: from when on it has read about as fast as that; wall clock, for people.
@@ -134,10 +132,7 @@ class Change:
     """One change of the Target, as it is shown to people.
 
     Attributes:
-        time_ms: wall clock at its Target.
-        reason: why it was made.
         moved: partitions that changed their consumer.
-        rscore: what that cost.
         consumers: how many read something after it.
         duration_s: from its Target until every partition was where it belongs; None while it runs, and where it was
             never seen to end.

@@ -20,12 +20,6 @@ class KafkaAssignmentReader:
     """
 
     def __init__(self, topics: GroupTopics, consumer: ConsumerId) -> None:
-        """Opens the queue.
-
-        Raises:
-            UnsafeError: a topic was made again since it was opened.
-            PortError: refused, or no answer.
-        """
         self._topics = topics
         self._tp = topics.partitions(GroupTopic.ASSIGNMENTS)[topics.queue(consumer)]
         self._refusals = Refusals()
@@ -44,19 +38,11 @@ class KafkaAssignmentReader:
         return self._refusals.count
 
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """See `AssignmentReader`.
-
-        Raises:
-            UnsafeError: a topic was made again since it was opened, or assignments were lost.
-            TransientError: Kafka does not answer.
-            PermanentError: refused.
-        """
+        """See `AssignmentReader`. An UnsafeError where a topic was made again, or assignments were lost."""
         deadline = time.monotonic() + timeout_s
         while True:
             for _, received in self._taken(deadline - time.monotonic()):
-                if isinstance(
-                    received.message, MemberAssignment
-                ):  # tombstones are for those who read from the beginning
+                if isinstance(received.message, MemberAssignment):  # tombstones are for who reads from the beginning
                     self._held.append(Received(received.message, received.offset, received.timestamp_ms))
             self._check()
             if self._held or time.monotonic() >= deadline:
@@ -96,6 +82,5 @@ class KafkaAssignmentReader:
         if self._reader.out_of_range:
             raise UnsafeError(
                 f"{self._tp}: offset {self._reader.positions[self._tp]} is not in the log: assignments were deleted "
-                f"before "
-                "they were read: start this consumer again, it then gets new ones"
+                "before they were read: start this consumer again, it then gets new ones"
             )

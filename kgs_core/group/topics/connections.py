@@ -16,12 +16,7 @@ class GroupConnections:
     """Connections to the topics of one group; a context manager that ends them. For one thread."""
 
     def __init__(self, settings: Settings, read_timeout_s: float = READ_TIMEOUT_S) -> None:
-        """Does nothing yet.
-
-        Args:
-            settings: of the group.
-            read_timeout_s: how long to wait for the end of the topics, which an open transaction may hold back.
-        """
+        """`read_timeout_s`: how long to wait for the end of the topics, which an open transaction may hold back."""
         self._settings = settings
         self._read_timeout_s = read_timeout_s
         self._held = ExitStack()
@@ -33,11 +28,7 @@ class GroupConnections:
         self.close()
 
     def reader(self) -> KafkaGroupTopicReader | None:
-        """For who only reads; None: the topics are not there yet. Makes nothing.
-
-        Raises:
-            PortError, ConfigError: Kafka does not answer, or refuses; topics that are not as they must be.
-        """
+        """For who only reads; None: the topics are not there yet. Makes nothing."""
         admin = KafkaAdmin(admin_client(self._settings))
         names = [each.of(self._settings.group) for each in GroupTopic]
         if len(admin.describe(names)) < len(names):
@@ -45,11 +36,7 @@ class GroupConnections:
         return self._topic_reader(GroupTopics(self._settings, admin))
 
     def controller(self) -> tuple[KafkaGroupTopicReader, KafkaControllerWriter]:
-        """For who writes; makes the topics that are missing.
-
-        Raises:
-            PortError, ConfigError: see `reader`.
-        """
+        """For who writes; makes the topics that are missing."""
         admin = KafkaAdmin(admin_client(self._settings))
         create_topics(self._settings, admin)
         topics = GroupTopics(self._settings, admin)

@@ -42,8 +42,6 @@ class _Sending:
 
     Attributes:
         records: partition, key and value of each message.
-        began: on `time.monotonic`.
-        timeout_s: of the whole.
         queued: how many of the records the client has taken.
         received: index of a message -> as it stands in its topic.
         failed: a message that did not arrive, and why.
@@ -125,14 +123,7 @@ class KafkaControllerWriter:
         }
 
     def fence(self) -> None:
-        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never.
-
-        Raises:
-            FencedError: a newer controller has taken the right to write from this one before. Final.
-            UnsafeError: a topic was made again since it was opened.
-            TransientError: Kafka does not answer.
-            PermanentError: refused.
-        """
+        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never."""
         self._producer = None
         if self._fenced is not None:
             raise self._fenced
@@ -156,14 +147,7 @@ class KafkaControllerWriter:
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
     ) -> Sequence[Received[Message]]:
-        """See `ControllerWriter`.
-
-        Raises:
-            FencedError: a newer controller has the right to write. Final.
-            UnsafeError: a topic was made again since it was opened.
-            TransientError: not written, or nothing is known of the result.
-            PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
-        """
+        """See `ControllerWriter`."""
         messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
         if not messages:
             return []
@@ -216,11 +200,6 @@ class KafkaControllerWriter:
             self._topics.written[tp] = sending.received[index].offset, time.monotonic()
 
     def _record(self, message: _Written) -> _Record:
-        """Partition, key and value of a message.
-
-        Raises:
-            PermanentError: the message is too large or not valid.
-        """
         try:
             return self._partition(message), *encode(message)
         except ProtocolError as e:
@@ -232,7 +211,6 @@ class KafkaControllerWriter:
         return self._topics.queue(message.member.consumer)
 
     def _give_up(self, producer: Producer, sending: _Sending, error: KafkaError | None) -> PortError:
-        """Ends a transaction that failed."""
         self._ids.begin_series()
         self._topics.written.clear()  # what is open from there on may have records of this write in it
         is_committing = sending.is_delivered and error is not None and not error.txn_requires_abort()
@@ -272,7 +250,6 @@ class KafkaControllerWriter:
 
 
 def _named(message: _Written) -> str:
-    """A message as errors name it."""
     if isinstance(message, Target):
         return f"Target of {len(message.assignment)} partitions"
     return f"{type(message).__name__} of {message.member}"

@@ -53,20 +53,11 @@ class DurableWriter:
             "error_cb": self._watch.note,
         }
 
-    def send(self, report: Report | Heartbeat | Starting, timeout_s: float) -> None:
-        """See `ReportWriter`.
-
-        Raises:
-            TransientError, PermanentError, ProtocolError: see `append`.
-        """
-        self.append(report, timeout_s)
-
     def append(self, message: _M, timeout_s: float) -> Received[_M]:
         """Returns once the record is on all replicas that are in sync.
 
         Raises:
             TransientError: not known to be there within `timeout_s`.
-            PermanentError: refused.
             ProtocolError: the message is not valid, or too large for a record.
         """
         record = encode(message)
@@ -110,8 +101,6 @@ class DurableWriter:
 
 @dataclass(slots=True)
 class _Delivery:
-    """One message on its way by one producer."""
-
     producer: Producer
     tp: TopicPartition
     answer: tuple[KafkaError | None, ClientMessage] | None = None
@@ -126,11 +115,7 @@ class _Delivery:
             serve(self.producer.poll, 0)  # a record holds this object until its answer is served, and by it the client
 
     def written(self, where: str, longest_s: float) -> ClientMessage | None:
-        """The record, where it has arrived.
-
-        Raises:
-            TransientError, PermanentError: refused.
-        """
+        """The record, where it has arrived."""
         what = f"write to {self.tp}"
         try:
             serve(self.producer.poll, min(longest_s, _POLL_S))

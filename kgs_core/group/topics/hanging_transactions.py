@@ -43,17 +43,9 @@ class HangingTransactions:
         self._where = topics.settings.kafka.bootstrap_servers
 
     def end_in(self, tps: Collection[TopicPartition], written: Mapping[TopicPartition, int] | None = None) -> str:
-        """Ends what is known to hang in these partitions.
+        """End what is known to hang in these partitions, and say why it did not; empty: nothing is open there any more.
 
-        Args:
-            tps: of the Assignments' topic.
-            written: partition -> an offset of a record of whose transaction Kafka has told us that it is committed.
-
-        Returns:
-            Why it did not; empty: it has ended all that was open there.
-
-        Raises:
-            PortError, ConfigError: Kafka does not answer, or refuses.
+        `written` is an offset of each partition whose transaction Kafka has told us to be committed.
         """
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
@@ -93,12 +85,7 @@ class HangingTransactions:
     def _outcomes(
         self, kafka: "OpenTransactions", hanging: Sequence["OpenTransaction"]
     ) -> dict["OpenTransaction", bool | str]:
-        """Whether committed records prove every write in it, by one of it or one that followed; or why nobody knows.
-
-        Raises:
-            TransientError: not all partitions could be read.
-            PortError: refused.
-        """
+        """Whether committed records prove every write in it, by one of it or one that followed; or why nobody knows."""
         if not hanging:
             return {}
         partitions = self._topics.partitions(GroupTopic.ASSIGNMENTS)
@@ -136,12 +123,6 @@ class HangingTransactions:
         return False
 
     def _read(self, starts: Mapping[TopicPartition, int], isolation: str) -> Iterator[tuple[TopicPartition, Record]]:
-        """Records from these offsets to the ends.
-
-        Raises:
-            TransientError: Kafka does not answer in time.
-            PortError: it refuses.
-        """
         config = {**reading_client(self._topics.settings), "isolation.level": isolation}
         left, deadline = set(starts), time.monotonic() + _PATIENCE_S + self._topics.extra_time_s
         try:
@@ -187,9 +168,7 @@ def why_not_hanging(
     """Why an open transaction is not known to hang; empty: nobody but us will ever end it.
 
     Args:
-        found: in a partition.
         coordinator: what it said afterwards; None: it does not know the id.
-        transactional_id: of the controllers.
         is_own: committed by this controller itself. Of all others it must have fenced the writer.
     """
     if coordinator is None:

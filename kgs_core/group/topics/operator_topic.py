@@ -21,13 +21,7 @@ class OperatorTopicWriter:
         (self._tp,) = topics.partitions(GroupTopic.OPERATOR)
 
     def write(self, desired: OperatorMessage, timeout_s: float = _TIMEOUT_S) -> Received[OperatorMessage]:
-        """Append one message; durable once it returns.
-
-        Raises:
-            UnsafeError: the topic was made again since it was opened.
-            TransientError: not known to be there within `timeout_s`.
-            PermanentError: refused.
-        """
+        """Append one message; durable once it returns."""
         self._topics.check()
         return self._writer.append(desired, timeout_s)
 
@@ -38,7 +32,6 @@ class OperatorTopicWriter:
 
         Raises:
             UnsafeError: people want the group paused or stopped; or see `write`.
-            TransientError, PermanentError: see `write`.
         """
         before = self._states()
         if before and before[-1].message.state is not RunState.RUNNING:
@@ -57,13 +50,7 @@ class OperatorTopicWriter:
         ]
 
     def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[OperatorMessage]]:
-        """What has been written there, oldest first; of each kind the newest one counts.
-
-        Raises:
-            UnsafeError: the topic was made again since it was opened.
-            TransientError: Kafka does not answer.
-            PermanentError: refused.
-        """
+        """What has been written there, oldest first; of each kind the newest one counts."""
         admin = self._topics.admin
         self._topics.check()
         reader = GroupReader(self._topics, admin.offsets([self._tp], "earliest"), Refusals())

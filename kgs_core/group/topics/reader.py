@@ -47,22 +47,16 @@ class NotAtEndError(TransientError):
     """Reading has not come to the end of some partitions in time.
 
     Attributes:
-        behind: the partitions.
         read: what had come by then; who reads on gets what comes after it.
     """
 
     def __init__(self, message: str, behind: Sequence[TopicPartition], read: list[ReadMessage]) -> None:
-        """Error that says `message`."""
         super().__init__(message)
         self.behind, self.read = behind, read
 
 
 class Refusals:
-    """Counts records that are no message of ours; says each reason once.
-
-    Attributes:
-        count: of all that were left out.
-    """
+    """Counts records that are no message of ours; says each reason once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -101,13 +95,8 @@ class GroupReader:
         """Begins to read.
 
         Args:
-            topics: of the group.
-            starts: partition -> first offset.
             refusals: counts what is no message of ours.
             only: passes over the others whose Assignments are in the same partition.
-
-        Raises:
-            PortError: the client's settings are wrong.
         """
         settings = topics.settings
         self._topics = topics
@@ -145,13 +134,7 @@ class GroupReader:
         return read
 
     def take_up_to(self, ends: Mapping[TopicPartition, int], timeout_s: float) -> list[ReadMessage]:
-        """What has come when every partition is read as far as its end.
-
-        Raises:
-            UnsafeError: a topic was made again since it was opened.
-            NotAtEndError: Kafka does not answer, or a transaction stays open.
-            PermanentError: Kafka refuses.
-        """
+        """What has come when every partition is read as far as its end; a NotAtEndError where that takes too long."""
         read: list[ReadMessage] = []
         deadline = time.monotonic() + timeout_s
         while behind := [tp for tp, end in ends.items() if self.positions[tp] < end]:
@@ -167,12 +150,7 @@ class GroupReader:
         return read
 
     def rewind(self) -> None:
-        """Where the log no longer has the next offset, go on from its beginning.
-
-        Raises:
-            UnsafeError: the topic was made again since it was opened.
-            PortError: refused, or no answer.
-        """
+        """Where the log no longer has the next offset, go on from its beginning."""
         if not self.out_of_range:
             return
         self._topics.check()
@@ -261,14 +239,7 @@ class GroupReader:
 
 
 def belongs(message: Message, kind: GroupTopic, partition: int, queue: Callable[[ConsumerId], int]) -> bool:
-    """Whether a message may come from there: what a role may not write, it must not be able to say elsewhere.
-
-    Args:
-        message: that was read.
-        kind: topic that it is in.
-        partition: that it is in.
-        queue: consumer -> the partition of its Assignments.
-    """
+    """Whether a message may come from there: what a role may not write, it must not be able to say elsewhere."""
     match message:
         case Target():
             return kind is GroupTopic.ASSIGNMENTS and partition == 0

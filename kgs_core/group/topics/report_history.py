@@ -1,7 +1,5 @@
 """Reports that the group's topic still holds of a range of time, for who looks back."""
 
-from dataclasses import dataclass
-
 from kgs_core.config import Settings
 from kgs_core.errors import PortError, ProtocolError
 from kgs_core.group.protocol import Received
@@ -20,52 +18,36 @@ _PATIENCE_S = 30.0
 _AT_ONCE = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Offsets to read, and when the first record of all was written; None: there is no record."""
-
-    offsets: OffsetRange
-    first: int
-
-
 def load_usage(settings: Settings, period: Period) -> GroupUsage:
-    """What the consumers of a group have reported of `period`. Nothing is known where the group has no such topic.
-
-    Raises:
-        PortError: Kafka does not answer, or refuses.
-    """
+    """What the consumers of a group have reported of `period`. Nothing is known where the group has no such topic."""
     topic = GroupTopic.REPORTS.of(settings.group)
     admin, tp = KafkaAdmin(admin_client(settings)), TopicPartition(topic, 0)
     if topic not in admin.describe([topic]):
         return GroupUsage()
     while True:
-        span = _span(admin, tp, period)
+        since = admin.offsets_at([tp], max(0, period.since_ms - LEAD_MS))[tp]
+        until = admin.offsets_at([tp], period.until_ms)[tp]
+        first = admin.offsets([tp], "earliest")[tp]
         try:
-            return _read(settings, tp, span, period)
+            return _read(settings, tp, first, OffsetRange(since, max(since, until)), period)
         except PortError:
-            if admin.offsets([tp], "earliest")[tp] <= span.first:
+            if admin.offsets([tp], "earliest")[tp] <= first:
                 raise
             # The oldest reports were deleted between the question and the reading
 
 
-def _read(settings: Settings, tp: TopicPartition, span: _Span, period: Period) -> GroupUsage:
+def _read(settings: Settings, tp: TopicPartition, first: int, span: OffsetRange, period: Period) -> GroupUsage:
     count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
     where = settings.kafka.bootstrap_servers
     consumer = consumer_of(settings)
     try:
-        for record in read_until(consumer, tp, OffsetRange(span.first, span.first + 1), _PATIENCE_S, where=where):
+        for record in read_until(consumer, tp, OffsetRange(first, first + 1), _PATIENCE_S, where=where):
             known_since_ms = record.timestamp()[1]
-        for record in read_until(consumer, tp, span.offsets, _PATIENCE_S, where=where, at_once=_AT_ONCE):
+        for record in read_until(consumer, tp, span, _PATIENCE_S, where=where, at_once=_AT_ONCE):
             refused += not _take(count, record, period.until_ms)
     finally:
         consumer.close()
     return count.usage(period, known_since_ms, refused)
-
-
-def _span(admin: KafkaAdmin, tp: TopicPartition, period: Period) -> _Span:
-    since = admin.offsets_at([tp], max(0, period.since_ms - LEAD_MS))[tp]
-    until = admin.offsets_at([tp], period.until_ms)[tp]
-    return _Span(OffsetRange(since, max(since, until)), admin.offsets([tp], "earliest")[tp])
 
 
 def _take(count: UsageCount, record: Record, until_ms: int) -> bool:

@@ -41,7 +41,7 @@ class StartingNotice:
                 self._writer = DurableWriter(
                     GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)), GroupTopic.REPORTS
                 )
-            self._writer.send(Starting(self._member, self._process, why), _SEND_S)
+            self._writer.append(Starting(self._member, self._process, why), _SEND_S)
         except KgsError as e:
             _log.debug("cannot tell what the start waits for: %s", e)
         else:

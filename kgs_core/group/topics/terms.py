@@ -20,7 +20,6 @@ def refuse_other_terms(topics: GroupTopics, consumer: ConsumerId) -> None:
 
     Raises:
         ConfigError: names what differs, and the way out.
-        PortError: Kafka refuses, or does not answer.
     """
     target = _newest(topics, (GroupTopic.ASSIGNMENTS,)).get(Target)
     if isinstance(target, Target) and target.terms and (different := other_terms(topics.settings, target.terms)):
@@ -36,7 +35,6 @@ def refuse_controlled_group(settings: Settings, admin: KafkaAdmin) -> None:
 
     Raises:
         ConfigError: there is such a group, and it is not stopped.
-        PortError: Kafka refuses, or does not answer.
     """
     which = (GroupTopic.ASSIGNMENTS, GroupTopic.OPERATOR)
     if not {each.of(settings.group) for each in which} <= set(admin.list_topics()):

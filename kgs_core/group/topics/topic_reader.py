@@ -31,13 +31,7 @@ class KafkaGroupTopicReader:
     def __init__(
         self, topics: GroupTopics, timeout_s: float = READ_TIMEOUT_S, hanging: HangingTransactions | None = None
     ) -> None:
-        """Does nothing yet.
-
-        Args:
-            topics: of the group.
-            timeout_s: how long to wait for the end.
-            hanging: asked then to end what hangs; only for who has fenced the older controllers.
-        """
+        """`hanging` is asked to end what hangs at the time-out; only for who has fenced the older controllers."""
         self._topics = topics
         self._hanging = hanging
         self._timeout_s = timeout_s
@@ -58,8 +52,6 @@ class KafkaGroupTopicReader:
         Raises:
             UnsafeError: a topic was made again since it was opened, or its Assignments are where another setting has
                 put them: what their consumers may own would be overlooked.
-            TransientError: Kafka does not answer, or a transaction stays open.
-            PermanentError: refused.
         """
         self._topics.check()
         starts = self._starts()
@@ -80,10 +72,8 @@ class KafkaGroupTopicReader:
         """See `GroupTopicReader`.
 
         Raises:
-            UnsafeError: a topic was made again since it was opened.
             TransientError: Kafka does not answer, or `read_to_end` has not been successful yet. Reports that cannot be
                 read are not taken for silence of those who send them.
-            PermanentError: refused.
         """
         if self._reader is None:
             raise TransientError(f"group {self._topics.settings.group}: its topics are not read to their ends yet")
@@ -122,11 +112,7 @@ class KafkaGroupTopicReader:
             return [*e.read, *reader.take_up_to(ends, timeout_s)]
 
     def _make_sure(self, reader: GroupReader) -> None:
-        """Asks the leader of the reports where none has come: a client whose connections are down gives out nothing.
-
-        Raises:
-            PortError: no answer, or refused; there are reports that have not come.
-        """
+        """Asks the leader of the reports where none has come: a client whose connections are down gives out nothing."""
         now = time.monotonic()
         if any(each.kind is GroupTopic.REPORTS for each in self._held):
             self._heard_at = now

@@ -57,13 +57,9 @@ class GroupTopic(StrEnum):
 
 
 def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
-    """Makes the topics that are missing and checks those that are there.
+    """Makes the topics that are missing; a ConfigError names all that is wrong with those that are there.
 
     Killed on the way, it makes the rest when it is called again.
-
-    Raises:
-        ConfigError: a topic is there and not as it must be; names every such fault.
-        PortError: refused, or no answer.
     """
     names = {each: each.of(settings.group) for each in GroupTopic}
     known = admin.describe(names.values())
@@ -92,8 +88,6 @@ class GroupTopics:
     """The group's topics as they were when they were opened; a topic that is made again is another one.
 
     Attributes:
-        settings: of the group.
-        admin: asked for ids and offsets.
         written: partition -> offset and time (`time.monotonic`) of the newest record that this process has committed
             there since it last fenced others, or failed to write.
     """
@@ -101,18 +95,7 @@ class GroupTopics:
     def __init__(
         self, settings: Settings, admin: KafkaAdmin, which: Collection[GroupTopic] = tuple(GroupTopic)
     ) -> None:
-        """Opens topics that exist.
-
-        Args:
-            settings: of the group.
-            admin: may be shared.
-            which: those that this role has rights on.
-
-        Raises:
-            PermanentError: one does not exist.
-            ConfigError: one has too few or too many partitions.
-            TransientError: no answer.
-        """
+        """Open topics that exist, those that this role has rights on; each with the partitions that it needs."""
         self.settings = settings
         self.admin = admin
         self.written: dict[TopicPartition, tuple[int, float]] = {}
@@ -151,12 +134,7 @@ class GroupTopics:
         return 1 + (consumer - 1) % (self._known[self._names[GroupTopic.ASSIGNMENTS]].partitions - 1)
 
     def check(self) -> None:
-        """Asks Kafka whether these are the topics that were opened.
-
-        Raises:
-            UnsafeError: one was deleted, and maybe made again; or it has more partitions now, which moves queues.
-            PortError: refused, or no answer.
-        """
+        """See that these are the topics that were opened; an UnsafeError where one was made again or has grown."""
         ids = self._ids.items()
         known = self._described(lambda known: all(n in known and known[n].topic_id == opened for n, opened in ids))
         for name, opened in self._ids.items():
@@ -184,11 +162,7 @@ class GroupTopics:
         return known
 
     def check_now_and_then(self) -> None:
-        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks.
-
-        Raises:
-            UnsafeError, PortError: see `check`.
-        """
+        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks."""
         if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
             self.check()
 
@@ -199,7 +173,6 @@ def extra_time_s(partitions: int) -> float:
 
 
 def _config(settings: Settings, which: GroupTopic) -> dict[str, str]:
-    """What the topic is made with."""
     replication = settings.kafka.topic_replication
     config = {"max.message.bytes": str(MAX_RECORD_BYTES), **_required(which)}
     if replication is not None:

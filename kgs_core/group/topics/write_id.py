@@ -16,7 +16,6 @@ class WriteId(NamedTuple):
 
     Attributes:
         series: of writes of one writer, each begun when the one before it was known to be committed.
-        number: within the series.
     """
 
     series: bytes

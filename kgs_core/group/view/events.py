@@ -54,7 +54,6 @@ class FleetSeen:
     """Runs that the fleet knows now.
 
     Attributes:
-        runs: `Fleet.runs()`.
         dead: of the incarnations that have reported, those whose process `Fleet.is_dead` says is gone for certain.
     """
 
@@ -68,7 +67,6 @@ class Measured:
 
     Attributes:
         measurement_offset: in `monitor.writeSpeed`; None: from elsewhere.
-        age_s: how old it is now.
     """
 
     load: Load
@@ -104,11 +102,22 @@ class ReadToEnd:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write all of it or nothing (`ControllerWriter.write`); answered by Written, WriteFailed or Fenced."""
+    """Write all of it or nothing (`ControllerWriter.write`); answered by Written, WriteFailed or Fenced.
+
+    In one transaction: a suspect's loss and another's gain must not come apart.
+
+    Attributes:
+        tombstones: of every confirmed death that no tombstone records, also of those never assigned anything: a later
+            controller that reads their reports would take them for new ones.
+    """
 
     target: Target | None = None
     assignments: tuple[MemberAssignment, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is to be written."""
+        return self != Write()
 
     @property
     def messages(self) -> tuple[Message, ...]:

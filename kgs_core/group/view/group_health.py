@@ -29,7 +29,6 @@ class GroupHealth:
     """Health of the group as far as topics, clock and fleet tell: who is there.
 
     Attributes:
-        suspected: incarnations that have been silent for too long.
         strict: only a confirmed death frees a partition, so a suspect is not lost.
     """
 

@@ -77,9 +77,6 @@ class GroupView:
         Of reports that are read together, the newest counts as come now, and the others as come before it by as much
         as the broker's clock says. So all that is read at start must be given at once: then a report an hour old is no
         sign of life. That clock may go back, when another broker leads: what stands behind a record came after it.
-
-        Args:
-            now: monotonic, seconds.
         """
         reports = sorted((r.offset, r.timestamp_ms) for r in received if isinstance(r.message, Report | Heartbeat))
         reached_ms = dict(
@@ -185,8 +182,6 @@ def _claimed(claims: tuple[_Reported, ...]) -> Assignment:
 
 
 class _Draft:
-    """A view while records are taken into it."""
-
     def __init__(self, view: GroupView) -> None:
         self._view = view
         self._members = dict(view.members)
@@ -265,8 +260,6 @@ def _newest(known: Received[_M] | None, come: Received[_M]) -> Received[_M]:
 
 
 def _ranked(views: Iterable[MemberView], listed: Mapping[Incarnation, int]) -> Mapping[Incarnation, MemberView]:
-    """All of them in the order in which they joined."""
-
     def joined(view: MemberView) -> tuple[int, int, Member]:
         if view.member.incarnation in listed:
             return 0, listed[view.member.incarnation], view.member

@@ -1,6 +1,6 @@
 """Gaps without a reader while partitions changed hands, by what reports say and the brokers' clock."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kgs_core.group.protocol import Heartbeat, Incarnation, Member, Message, Phase, Received, Report
@@ -15,7 +15,6 @@ class Handover(NamedTuple):
     Attributes:
         before, after: consumers; the same one where only its process is another.
         taken_ms: when the new one reported it, ms since 1970 by the brokers' clock.
-        gap_s: for how long it had no reader.
     """
 
     partition: TopicPartition
@@ -26,7 +25,13 @@ class Handover(NamedTuple):
 
 
 class Unread:
-    """Follows the reports. A report is written when the old owner has let go, and before the new one's first record."""
+    """Follows the reports. A report is written when the old owner has let go, and before the new one's first record.
+
+    Attributes:
+        handovers: partitions that have found a new owner, in the order of the reports. Where the old one never said
+            that it had let go, as the dead do not, the gap counts from when it was last heard.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has.
+    """
 
     def __init__(self) -> None:
         self._sequences: dict[Incarnation, int] = {}
@@ -34,8 +39,8 @@ class Unread:
         self._heard_ms: dict[Incarnation, int] = {}
         self._owner: dict[TopicPartition, Member] = {}
         self._free: dict[TopicPartition, tuple[ConsumerId, int]] = {}
-        self._handovers: list[Handover] = []
-        self._taken_ms: int | None = None
+        self.handovers: list[Handover] = []
+        self.taken_ms: int | None = None
 
     def take(self, messages: Iterable[Received[Message]]) -> None:
         """More of what the topics say, in their order; a message that comes again changes nothing."""
@@ -54,27 +59,14 @@ class Unread:
 
     def forget_gaps(self) -> None:
         """From here on everything counts anew; who owns what is remembered."""
-        self._handovers = []
-        self._taken_ms = None
-
-    @property
-    def handovers(self) -> Sequence[Handover]:
-        """Partitions that have found a new owner, in the order of the reports.
-
-        Where the old one never said that it had let go, as the dead do not, the gap counts from when it was last heard.
-        """
-        return tuple(self._handovers)
-
-    @property
-    def taken_ms(self) -> int | None:
-        """When the last partition found its new owner, ms since 1970; None where none has."""
-        return self._taken_ms
+        self.handovers = []
+        self.taken_ms = None
 
     @property
     def gaps_s(self) -> Mapping[TopicPartition, float]:
         """Partition that has a new owner -> seconds for which it had none, all of its handovers together."""
         found: dict[TopicPartition, float] = {}
-        for each in self._handovers:
+        for each in self.handovers:
             found[each.partition] = found.get(each.partition, 0.0) + each.gap_s
         return found
 
@@ -94,7 +86,7 @@ class Unread:
             free = self._free.pop(partition, (last.consumer, self._heard_ms[last.incarnation]) if last else None)
             if free is not None:
                 gap_s = max(0, time_ms - free[1]) / 1000
-                self._handovers.append(Handover(partition, free[0], member.consumer, time_ms, gap_s))
+                self.handovers.append(Handover(partition, free[0], member.consumer, time_ms, gap_s))
             self._owner[partition] = member
-            self._taken_ms = time_ms
+            self.taken_ms = time_ms
         self._owned[member.incarnation] = owned

@@ -14,10 +14,7 @@ class Lifetime:
     """Lifetime of one incarnation as the topic tells it.
 
     Attributes:
-        run_id: of its run; empty where it has none.
         first_ms: the broker's clock at its first report.
-        last_ms: at its last one.
-        ended: it has said its last word.
         ending: why it drains or has ended, as it says.
         why: in words, where an error of its own ends it; which trouble it waits for, while it starts.
         is_starting: it has not joined: it only says that it waits.

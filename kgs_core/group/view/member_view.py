@@ -14,10 +14,8 @@ class MemberView:
 
     Attributes:
         report: its newest full report, with what a newer heartbeat said put into it; None: none was read.
-        assignment: its last Assignment; None: it never had one.
         last_seen_at: when its newest sign of life came, monotonic seconds of the caller; None: none was read.
         joined: rank among all members; of two incarnations of one consumer the one with the higher rank is newer.
-        sequence: of its newest report or heartbeat.
         first_heard: offset of the earliest report or heartbeat of it that was read.
         first_heard_ms: the broker's clock when that was appended.
     """

@@ -36,7 +36,6 @@ def printable(text: str) -> str:
 
 
 def _runs(numbers: list[int]) -> Iterator[str]:
-    """Ascending numbers as `0-11`, `14`."""
     first = last = numbers[0]
     for number in [*numbers[1:], None]:
         if number is not None and number == last + 1:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Tombstone
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
@@ -22,23 +23,6 @@ from kgs_core.planning.shares import shares_of
 _Holder = TypeVar("_Holder", Incarnation, Member)
 _NOBODY: frozenset[Incarnation] = frozenset()
 _NOTHING: frozenset[TopicPartition] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Changes to be written in one transaction: a suspect's loss and another's gain must not come apart.
-
-    Attributes:
-        tombstones: of every confirmed death that no tombstone records, also of those never assigned anything: a later
-            controller that reads their reports would take them for new ones.
-    """
-
-    assignments: tuple[MemberAssignment, ...] = ()
-    tombstones: tuple[Tombstone, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether anything is to be written."""
-        return bool(self.assignments or self.tombstones)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +46,7 @@ def reconcile(
     *,
     strict: bool,
     trials: Mapping[ConsumerId, frozenset[TopicPartition]] | None = None,
-) -> Changes:
+) -> Write:
     """The Assignments that bring the group one step nearer to `desired`; each only if it differs from the last one.
 
     A partition whose desired consumer has not joined stays where it is. While any has no reader, nobody is told to end,
@@ -71,9 +55,7 @@ def reconcile(
     again or not: a new one must come.
 
     Args:
-        desired: partition -> consumer.
         wanted: consumers that shall run, spares among them; another one is told to end once it owns nothing.
-        suspected: incarnations that have been silent for too long.
         strict: only a confirmed death frees a partition, suspicion does not.
         trials: what consumers shall open and report whether they can, though it stays where it is.
     """
@@ -103,7 +85,7 @@ def reconcile(
         assignment = MemberAssignment(known.member, gets, placing.possible[incarnation] - gets, pending, retire)
         if placing.is_news(known, assignment):
             assignments.append(assignment)
-    return Changes(tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
+    return Write(None, tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
 
 
 def waiting(
@@ -271,7 +253,6 @@ class _Placing:
 
 
 def _by_partition(sets: Mapping[_Holder, Collection[TopicPartition]]) -> dict[TopicPartition, list[_Holder]]:
-    """Partition -> who has it in its set."""
     found: dict[TopicPartition, list[_Holder]] = {}
     for holder, partitions in sets.items():
         for partition in partitions:

@@ -21,21 +21,11 @@ QUARANTINE_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A start that the fleet refused: there is no run of it."""
-
-    consumer: ConsumerId
-    age_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class History:
     """Everything that has been started, as far as anybody knows. Ages are seconds before now.
 
     Attributes:
-        runs: as the fleet has them.
-        lives: of the incarnations that have reported.
-        refusals: starts that the fleet refused.
+        refusals: starts that the fleet refused -> age; there is no run of them.
         launched: consumers that were started and that the fleet does not show yet -> age.
         stopped: handles of runs that were told to end.
         excused: those among them that nobody wanted: their end is no failure.
@@ -45,7 +35,7 @@ class History:
 
     runs: Sequence[Run] = ()
     lives: Lives = field(default_factory=dict)
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[tuple[ConsumerId, float]] = ()
     launched: Mapping[ConsumerId, float] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     excused: frozenset[str] = frozenset()
@@ -155,11 +145,7 @@ def mute_after_s(settings: MembershipSettings) -> float:
 
 
 class _Fates:
-    """Outcome of each start.
-
-    Attributes:
-        of_runs: each run, and what became of it.
-    """
+    """Outcome of each start."""
 
     def __init__(self, history: History, settings: MembershipSettings) -> None:
         self._history = history
@@ -181,14 +167,13 @@ class _Fates:
             for run, fate in self.of_runs
             if not (run.is_over and run.handle in history.excused)
         ]
-        starts += [(refusal.age_s, refusal.consumer, _Fate.FAILED) for refusal in history.refusals]
+        starts += [(age_s, consumer, _Fate.FAILED) for consumer, age_s in history.refusals]
         found: dict[ConsumerId, list[tuple[float, _Fate]]] = {}
         for age_s, consumer, fate in sorted(starts, key=lambda start: -start[0]):
             found.setdefault(consumer, []).append((age_s, fate))
         return found
 
     def _of(self, run: Run) -> _Fate:
-        """What became of one run."""
         life = self._life_of(run)
         timeout_s = self._settings.start_timeout_s
         if not run.is_over:
@@ -246,7 +231,6 @@ def _has_failed(life: Lifetime, run: Run) -> bool:
 
 
 def _failures_in_a_row(fates: Sequence[_Fate]) -> int:
-    """How many of the last ones."""
     count = 0
     for fate in reversed(fates):
         if fate not in _FAILURES:

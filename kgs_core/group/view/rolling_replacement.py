@@ -56,7 +56,6 @@ class ReplacementWait:
     """Wait of a replacement before its next step.
 
     Attributes:
-        what: that it waits for, as in "waits for spare 3 to open a:0".
         refused: what the spare cannot open -> why: nothing goes on before somebody mends that.
     """
 

@@ -111,11 +111,7 @@ TRANSITIONS: Mapping[tuple[State, Cause], State] = MappingProxyType(
 
 
 def follow(state: State, cause: Cause) -> State:
-    """The state that `cause` leads to.
-
-    Raises:
-        ProtocolError: the table has no such transition.
-    """
+    """The state that `cause` leads to. A ProtocolError where the table has no such transition."""
     to = TRANSITIONS.get((state, cause))
     if to is None:
         raise ProtocolError(f"controller: {state}: cannot go on because of '{cause}': a fault of kgs, please report it")

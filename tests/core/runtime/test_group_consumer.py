@@ -43,7 +43,7 @@ class Writer:
     def __init__(self, *_):
         type(self).log = []
 
-    def send(self, report, _timeout_s):
+    def append(self, report, _timeout_s):
         self.log.append(report)
 
     def close(self):

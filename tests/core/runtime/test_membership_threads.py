@@ -30,7 +30,7 @@ class MemoryReports:
         self.tries = 0
         self.away = threading.Event()
 
-    def send(self, report, timeout_s):
+    def append(self, report, timeout_s):
         assert timeout_s == 15, "half of suspect_after_s"
         self.tries += 1
         if self.away.is_set():
@@ -164,7 +164,7 @@ def test_assignments_that_cannot_be_read_for_long_drain_a_process_that_is_heard(
             raise PermanentError("not authorized")
 
     class Heard:
-        def send(self, report, timeout_s):
+        def append(self, report, timeout_s):
             pass
 
     assignments = AssignmentThread(membership, Refused(), StopFlag(), lambda: None)
@@ -181,11 +181,11 @@ def test_error_of_the_thread_of_reports_is_reported_with_the_last_word(caplog):
     membership = shared()
 
     class FailsTwice(MemoryReports):
-        def send(self, report, timeout_s):
+        def append(self, report, timeout_s):
             if self.tries < 2:
                 self.tries += 1
                 raise ValueError("cannot be written")
-            super().send(report, timeout_s)
+            super().append(report, timeout_s)
 
     writer = FailsTwice()
     thread = ReportThread(membership, writer)

@@ -53,28 +53,28 @@ def test_what_was_appended_is_there_in_order_and_its_place_is_returned(writer_of
     assert (first.message, first.offset) == (DESIRED, 0)
     assert (second.message, second.offset) == (WAITS, 1)
     assert first.timestamp_ms == 1234, "the clock of this broker"
-    writer.send(WAITS, 20)
+    writer.append(WAITS, 20)
     assert read(kafka, "said", 3) == [DESIRED, WAITS, WAITS]
 
 
 def test_a_message_out_of_its_limits_is_refused_and_the_next_one_taken(writer_of, kafka):
     writer = writer_of("limits")
     with pytest.raises(ProtocolError, match="Starting"):
-        writer.send(Starting(WAITS.member, a_process(-1), ""), 20)
-    writer.send(WAITS, 20)
+        writer.append(Starting(WAITS.member, a_process(-1), ""), 20)
+    writer.append(WAITS, 20)
     assert read(kafka, "limits", 1) == [WAITS]
 
 
 def test_no_answer_in_time_is_a_failure_that_says_so(writer_of):
     writer = writer_of("late")
     with pytest.raises(TransientError, match="no answer in 0 s"):
-        writer.send(WAITS, 0)
+        writer.append(WAITS, 0)
 
 
 def test_what_got_no_answer_is_not_sent_later_and_keeps_no_client_alive(writer_of, kafka):
     """Each failure of an outage left a client whose record had no answer: it sent that when Kafka came back."""
     writer = writer_of("outage")
-    writer.send(WAITS, 20)
+    writer.append(WAITS, 20)
     kafka.kill(1)
     before = psutil.Process().num_threads()
     for _ in range(4):
@@ -82,7 +82,7 @@ def test_what_got_no_answer_is_not_sent_later_and_keeps_no_client_alive(writer_o
             writer.append(DESIRED, 0.5)
     wait_until(lambda: psutil.Process().num_threads() <= before, 20, "the clients have ended")
     kafka.revive(1)
-    writer.send(WAITS, 20)
+    writer.append(WAITS, 20)
     assert read(kafka, "outage", 2) == [WAITS, WAITS]
 
 
@@ -109,8 +109,8 @@ def test_a_client_that_takes_nothing_more_is_thrown_away(writer_of, kafka):
     writer = writer_of("broken")
     writer._producer = BrokenProducer(0, KafkaError._FATAL)
     with pytest.raises(TransientError, match="write to broken:0"):
-        writer.send(WAITS, 20)
-    writer.send(WAITS, 20)
+        writer.append(WAITS, 20)
+    writer.append(WAITS, 20)
     assert read(kafka, "broken", 1) == [WAITS]
 
 
@@ -127,5 +127,5 @@ def test_a_repetition_that_cannot_be_made_does_not_end_the_wait(writer_of, monke
     monkeypatch.setattr(durable_writer, "make_producer", make)
     monkeypatch.setattr(durable_writer, "REPEAT_S", 0.02)
     with pytest.raises(TransientError, match=r"no answer in 0\.2 s"):
-        writer.send(WAITS, 0.2)
+        writer.append(WAITS, 0.2)
     assert first.is_purged

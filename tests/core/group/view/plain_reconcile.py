@@ -1,7 +1,7 @@
 """The next Assignments, every partition looked at anew: what `reconcile` must come to, said as plainly as it goes."""
 
 from kgs_core.group.protocol import MemberAssignment, Tombstone
-from kgs_core.group.view.reconcile import Changes
+from kgs_core.group.view.events import Write
 from kgs_core.model import TopicPartition
 
 _NOBODY = frozenset()
@@ -31,7 +31,7 @@ def plain_reconcile(view, desired, wanted, suspected, *, strict, trials=None):
         assignment = MemberAssignment(known.member, gets, placing.possible[incarnation] - gets, pending, retire)
         if placing.is_news(known, assignment):
             assignments.append(assignment)
-    return Changes(tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
+    return Write(None, tuple(assignments), tuple(Tombstone(member) for member in sorted(view.unmarked)))
 
 
 class _PlainPlacing:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from kgs_core.group.invariants.assignments import check_single_owner
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Message, Phase, Received, Report, Target
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
-from kgs_core.group.view.reconcile import Changes, reconcile
+from kgs_core.group.view.reconcile import reconcile
 from kgs_core.model import Assignment, ConsumerId, TopicPartition
 from tests.processes import a_process
 from tests.world.group_events import Event, Fact, FactKind
@@ -18,7 +19,7 @@ from tests.world.group_events import Event, Fact, FactKind
 HERE = a_process()
 NOTHING: frozenset[TopicPartition] = frozenset()
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)
-Reconcile = Callable[..., Changes]
+Reconcile = Callable[..., Write]
 
 
 @dataclass(frozen=True)

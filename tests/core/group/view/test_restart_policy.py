@@ -19,7 +19,7 @@ from kgs_core.group.protocol import (
     Starting,
 )
 from kgs_core.group.view.lifetimes import LONG_LIFE_S, Lifetime, take_lives
-from kgs_core.group.view.restart_policy import History, Refusal, Starts, plan_starts, retry_after_s
+from kgs_core.group.view.restart_policy import History, Starts, plan_starts, retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from tests.processes import a_process
@@ -105,7 +105,7 @@ CASES = {
         History([*failed(900, 800), run(400, handle="good"), *failed(3)], lives=life(300, handle="good")),
         {"failures": {2: 1}},
     ),
-    "a refused start is a failure": (History(failed(60, 40), refusals=[Refusal(TWO, 20.0)]), {"quarantined": {2}}),
+    "a refused start is a failure": (History(failed(60, 40), refusals=[(TWO, 20.0)]), {"quarantined": {2}}),
     "one that was ended because nobody wanted it did not fail": (
         History(failed(2), excused=frozenset({"run-2"})),
         {"failures": {}, "launch": (2,)},

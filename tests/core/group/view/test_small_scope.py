@@ -11,8 +11,9 @@ from random import Random
 import pytest
 
 from kgs_core.group.view import reconcile as control
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.member_view import MemberView
-from kgs_core.group.view.reconcile import Changes, reconcile
+from kgs_core.group.view.reconcile import reconcile
 from tests.core.group.view.exploration import explore
 from tests.core.group.view.small_scope import NOTHING, P, Q, Scope, first_step, steps
 from tests.world.group_history import GroupHistory
@@ -49,7 +50,7 @@ def test_after_a_silence_the_stale_owner_lets_go():
 def _without_revoking(view, *arguments, **keywords):
     changes = reconcile(view, *arguments, **keywords)
     stripped = (replace(assignment, revoking=NOTHING) for assignment in changes.assignments)
-    return Changes(tuple(o for o in stripped if _last(view, o.member) != o), changes.tombstones)
+    return Write(None, tuple(o for o in stripped if _last(view, o.member) != o), changes.tombstones)
 
 
 def _last(view, member):
@@ -65,7 +66,7 @@ def _per_consumer(view, *arguments, **keywords):
 def _older_left_alone(view, *arguments, **keywords):
     changes = reconcile(view, *arguments, **keywords)
     newest = {member.member for member in view.newest().values()}
-    return Changes(tuple(o for o in changes.assignments if o.member in newest), changes.tombstones)
+    return Write(None, tuple(o for o in changes.assignments if o.member in newest), changes.tombstones)
 
 
 def _report_alone(member):
