@@ -101,14 +101,6 @@ class DagsterHome:
         """The UI."""
         return [*_dagster("dagster_webserver"), "-h", HOST, "-p", str(self.web_port), "-w", str(self._workspace)]
 
-    def serves_code(self) -> bool:
-        """Whether the code server has loaded the definitions."""
-        return _is_open(self.code_port)
-
-    def serves_people(self) -> bool:
-        """Whether the UI is up."""
-        return _is_open(self.web_port)
-
     def open_runs(self) -> frozenset[str] | None:
         """The runs that have not ended; None where the webserver does not answer."""
         connection = HTTPConnection(HOST, self.web_port, timeout=_ANSWER_TIMEOUT_S)
@@ -132,7 +124,8 @@ def _dagster(module: str) -> list[str]:
     return [sys.executable, "-P", "-m", module]
 
 
-def _is_open(port: int) -> bool:
+def is_open(port: int) -> bool:
+    """Whether something listens at a port of this machine."""
     try:
         with socket.create_connection((HOST, port), 0.2):
             return True
@@ -148,11 +141,7 @@ class DagsterControl:
     )
 
     def __init__(self, layout: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
-        """Starts nothing yet.
-
-        Raises:
-            PermanentError: Dagster's folder cannot be made, or no port is free.
-        """
+        """Starts nothing yet. Raises `PermanentError` if Dagster's folder cannot be made, or no port is free."""
         self._say = say
         self._settings = settings
         self._ports = PortReservation()
@@ -192,11 +181,11 @@ class DagsterControl:
         for process in (self._code_server, self._daemon, self._webserver):
             process.look_after()
         # Not before: a daemon that finds no code looks for it again only after a while
-        if not self._daemon.has_begun and self._home.serves_code():
+        if not self._daemon.has_begun and is_open(self._home.code_port):
             self._daemon.start()
             self._webserver.start()
             self._say(f"definitions loaded; daemon pid {self._daemon.pid}, webserver pid {self._webserver.pid}")
-        if not self._is_up and self._home.serves_people():
+        if not self._is_up and is_open(self._home.web_port):
             self._is_up = True
             self._say(f"Dagster's UI is at {self._home.address}")
 

@@ -28,7 +28,6 @@ class SupervisedProcess:
     def __init__(
         self, name: str, command: Sequence[str], log_file: Path, environ: Mapping[str, str], say: Callable[[str], None]
     ) -> None:
-        """Starts nothing yet."""
         self.name = name
         self._command = tuple(command)
         self._log_file = log_file
@@ -71,14 +70,18 @@ class SupervisedProcess:
             return
         now, last = time.monotonic(), self._lives[-1]
         if self._due_s is None:
-            if self._failures.count(last.exit_code, now - self._started_s):
+            if why := self.why_no_more(last.exit_code, now - self._started_s):
                 self.failure = last_words(last)
-                self._say(f"{death(last)} fails each time: it is not started again")
+                self._say(f"{death(last)} is not started again: {why}")
                 return
             self._due_s = max(now, self._started_s + RESTART_EVERY_S)
             self._say(f"{death(last)} is started again; meanwhile the consumers read on what they own")
         if now >= self._due_s:
             self.start()
+
+    def why_no_more(self, code: int | None, lived_s: float) -> str:
+        """Why another start after this death is of no use; empty: it may be."""
+        return "it fails each time" if self._failures.count(code, lived_s) else ""
 
     def end(self, timeout_s: float, interrupt: StopFlag) -> list[str]:
         """Ends it in order: see `end_in_order`."""
@@ -96,11 +99,7 @@ class SupervisedProcess:
 
 
 def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> list[str]:
-    """Asks it to end; what still runs of it after `timeout_s`, or when `interrupt` is set, is killed.
-
-    Returns:
-        What did not go as it should.
-    """
+    """Asks it to end; kills what still runs after `timeout_s` or when `interrupt` is set. Gives what went wrong."""
     if child.pid is None:
         child.kill()
         return []

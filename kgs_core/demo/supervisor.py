@@ -39,11 +39,7 @@ class GroupControl(Protocol):
         """Starts it again when it has died. To be called every second or so."""
 
     def end(self, interrupt: StopFlag) -> list[str]:
-        """Ends it and then its consumers, in order; kills what takes too long, or all when `interrupt` is set.
-
-        Returns:
-            What did not go as it should, one line each.
-        """
+        """Ends it, then its consumers, in order; kills them if `interrupt` is set. Gives what went wrong."""
 
     def kill(self) -> None:
         """Ends whatever is left of it and its consumers, at once."""
@@ -112,11 +108,7 @@ class Supervisor:
         self.generator.terminate()
 
     def end(self, interrupt: StopFlag) -> list[str]:
-        """Ends all of them in order; whatever takes too long, or all when `interrupt` is set, is killed.
-
-        Returns:
-            What did not go as it should, one line each.
-        """
+        """Ends all of them in order, as `GroupControl.end`."""
         self.end_generator()
         return [*self.control.end(interrupt), *end_in_order(self.generator, _END_TIMEOUT_S, interrupt)]
 

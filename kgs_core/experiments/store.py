@@ -40,11 +40,7 @@ def is_generated(key: str) -> bool:
 
 
 def stream_of(key: str) -> StreamSpec:
-    """The stream that `key` names, if there can be such a one.
-
-    Raises:
-        ConfigError: it names none, or one that cannot be, or is not written as its own key is.
-    """
+    """The stream that `key` names, written as its own key is. Raises `ConfigError` if there can be none such."""
     spec = parse_key(key)
     if spec.key != key:
         raise ConfigError([f"workload '{key}': write {spec.key}"])
@@ -54,10 +50,12 @@ def stream_of(key: str) -> StreamSpec:
 
 
 class ExperimentFolder:
-    """Reads and writes; a file that is there already is replaced by one of the same content."""
+    """Reads and writes; a file that is there already is replaced by one of the same content.
+
+    What cannot be read or written, or is not there, is a `ConfigError`.
+    """
 
     def __init__(self, root: Path) -> None:
-        """Nothing is written before something is saved."""
         self.root = root
 
     def workload_file(self, key: str) -> Path:
@@ -74,11 +72,7 @@ class ExperimentFolder:
         return self.root / "algorithm_summary.parquet"
 
     def register(self, workload: Workload, conditions: Conditions) -> Path:
-        """Keep a recorded load for good: what an experiment was made with must not change under it.
-
-        Raises:
-            ConfigError: a name that cannot be, or that another load has.
-        """
+        """Keep a recorded load for good: what an experiment was made with must not change under it."""
         key = workload.key
         if _RECORDED_KEY.fullmatch(key) is None:
             raise ConfigError([f"workload '{key}': use letters, digits, '.', '_' and '-', at most 100"])
@@ -92,22 +86,14 @@ class ExperimentFolder:
         return path
 
     def save_workload(self, workload: Workload, conditions: Conditions) -> Path:
-        """Write a load.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write a load."""
         path = self.workload_file(workload.key)
         _make(path.parent)
         save_load(path, workload, conditions)
         return path
 
     def recorded(self, key: str) -> tuple[Workload, Conditions]:
-        """A registered load.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """A registered load."""
         path = self.workload_file(key)
         if _RECORDED_KEY.fullmatch(key) is None or not path.exists():
             raise ConfigError(
@@ -116,11 +102,7 @@ class ExperimentFolder:
         return load_load(path)
 
     def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
-        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay.
-
-        Raises:
-            ConfigError: they cannot be written.
-        """
+        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay."""
         (summary,) = summarize([one], conditions)
         path = self.run_file(one.workload, one.name)
         _make(path.parent)
@@ -129,40 +111,24 @@ class ExperimentFolder:
         return summary
 
     def summaries(self) -> list[Summary]:
-        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed a load.
-
-        Raises:
-            ConfigError: a file that cannot be read.
-        """
+        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed it."""
         found: list[Summary] = []
         for folder in (self.root / "packing_run").glob("*/"):
             found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
         return sorted(found, key=_place)
 
     def save_summaries(self, summaries: Sequence[Summary]) -> Path:
-        """Write the summary of all experiment runs.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write the summary of all experiment runs."""
         _make(self.root)
         save_summaries(self.summary_file, summaries)
         return self.summary_file
 
     def load_summaries(self) -> list[Summary]:
-        """The summary as it was last made.
-
-        Raises:
-            ConfigError: it has not been made.
-        """
+        """The summary as it was last made."""
         return load_summaries(self.summary_file)
 
     def save_plot(self, name: str, svg: str) -> Path:
-        """Write a picture.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write a picture."""
         path = self.root / f"{name}.svg"
         _make(self.root)
         write_whole(path, svg.encode())

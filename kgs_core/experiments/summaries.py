@@ -33,11 +33,7 @@ SCHEMA = pa.schema(
 
 
 def save_summaries(path: Path, summaries: Sequence[Summary]) -> None:
-    """Write a Parquet file, a row for each, that appears when it is whole.
-
-    Raises:
-        ConfigError: it cannot be written there.
-    """
+    """Write a Parquet file, a row for each, that appears when it is whole."""
     with whole_file(path) as partial:
         pq.write_table(
             pa.Table.from_pylist([summary_row(one) for one in summaries], SCHEMA), partial, compression="zstd"
@@ -45,11 +41,7 @@ def save_summaries(path: Path, summaries: Sequence[Summary]) -> None:
 
 
 def load_summaries(path: Path) -> list[Summary]:
-    """What `save_summaries` wrote.
-
-    Raises:
-        ConfigError: no such file, or one of something else.
-    """
+    """What `save_summaries` wrote."""
     try:
         return [summary_of(row) for row in pq.read_table(path).to_pylist()]
     except OSError as e:

@@ -26,11 +26,7 @@ _KEY, _CAPACITY, _COUNT, _CONDITIONS = b"kgs.workload", b"kgs.capacity", b"kgs.m
 
 
 def save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
-    """Write a Parquet file that appears when it is whole.
-
-    Raises:
-        ConfigError: it cannot be written there.
-    """
+    """Write a Parquet file that appears when it is whole."""
     schema = _SCHEMA.with_metadata(
         {
             _KEY: workload.key.encode(),
@@ -54,11 +50,7 @@ def save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
 
 
 def load_load(path: Path) -> tuple[Workload, Conditions]:
-    """What `save_load` wrote, partitions in the order in which they were.
-
-    Raises:
-        ConfigError: no such file, or one of something else.
-    """
+    """What `save_load` wrote, partitions in the order in which they were."""
     try:
         table = pq.read_table(path)
         notes = table.schema.metadata

@@ -16,7 +16,6 @@ from kgs_core.config.rule.topic_names import (
     check_pattern,
     compiled,
     is_topic_name,
-    path_under_root,
 )
 from kgs_core.config.rule.value_formats import FORMATS, problem_of_key, problem_of_schema
 
@@ -43,11 +42,6 @@ class LatestByKey(Section):
     key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
     tombstones: Literal["delete", "ignore"] = "delete"
     order: Literal["offset", "timestamp"] = "offset"
-
-    @field_validator("table")
-    @classmethod
-    def _table_stays_under_the_root(cls, table: str) -> str:
-        return path_under_root(table)
 
     @model_validator(mode="after")
     def _tombstones_have_a_key(self) -> Self:
@@ -98,24 +92,12 @@ class TopicRule(Section):
             raise ValueError("not a legal topic name; use 1 to 249 of a-z A-Z 0-9 . _ -")
         return topic
 
-    @field_validator("pattern")
+    @field_validator("pattern", "excluded")
     @classmethod
-    def _pattern_compiles(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
+    def _patterns_compile(cls, patterns: Any) -> Any:
+        for pattern in _one_is_a_list(patterns):
             check_pattern(pattern)
-        return pattern
-
-    @field_validator("excluded")
-    @classmethod
-    def _excluded_compile(cls, excluded: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in excluded:
-            check_pattern(pattern)
-        return excluded
-
-    @field_validator("table")
-    @classmethod
-    def _table_stays_under_the_root(cls, table: str) -> str:
-        return path_under_root(table)
+        return patterns
 
     @field_validator("fields", "key_fields", "headers")
     @classmethod
@@ -302,10 +284,6 @@ class TopicRule(Section):
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
         return self.filled(self.table, topic)
-
-    def latest_table_of(self, topic: str) -> str | None:
-        """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
-        return None if self.latest_by_key is None else self.filled(self.latest_by_key.table, topic)
 
     def side_tables_of(self, topic: str) -> dict[str, str]:
         """Value of the route's column, as text -> path of the table of its rows; empty where the rule has no route."""

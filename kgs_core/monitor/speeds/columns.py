@@ -120,11 +120,7 @@ def columnar(measurement: Measurement) -> dict[str, Any]:
 
 
 def measurement_of(record: ColumnarRecord) -> Measurement:
-    """The measurement in a record.
-
-    Raises:
-        ProtocolError: a column that is not as long as there are partitions.
-    """
+    """The measurement in a record. Raises `ProtocolError` for a column not as long as there are partitions."""
     tps = [TopicPartition(each.topic, number) for each in record.topics for number in each.partitions]
     ids = [TopicId(each.topic_id) for each in record.topics for _ in each.partitions]
     columns = {name: _values(name, getattr(record.columns, name), len(tps)) for name in _Columns.model_fields}
