@@ -10,23 +10,40 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.results import save_results
-from kgs_core.experiments.summaries import load_summaries, save_summaries, summary_of, summary_row
 from kgs_core.experiments.workloads import load_load, save_load
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
+from kgs_core.simulation.pool import LatencySummary
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
-from kgs_core.system.files import write_whole
+from kgs_core.system.files import whole_file, write_whole
 
 _SUMMARY = b"kgs.summary"
+_LATENCY = ("samples", "delayed", "mean_s", "p95_s", "p99_s", "p90_delayed_s")
+_WHOLE = ("order", "measurements", "partitions", "moved", "samples", "delayed")
+_PLAIN = (
+    "order", "measurements", "partitions", "cbs", "average_rscore", "rscore_total", "mean_consumers", "least", "moved",
+    "consumer_hours", "least_consumer_hours", "bytes_delayed",
+)  # fmt: skip
+_SUMMARIES = pa.schema(
+    [
+        ("workload", pa.string()),
+        ("algorithm", pa.string()),
+        ("start", pa.string()),  # this and the next two: null where the load was recorded
+        ("delta", pa.int32()),
+        ("seed", pa.int64()),
+        *((name, pa.int64() if name in _WHOLE else pa.float64()) for name in (*_PLAIN, *_LATENCY)),
+    ]
+)
 _RECORDED_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -106,7 +123,7 @@ class ExperimentFolder:
         (summary,) = summarize([one], conditions)
         path = self.run_file(one.workload, one.name)
         _make(path.parent)
-        notes = {_SUMMARY: json.dumps(summary_row(summary), allow_nan=False).encode()}
+        notes = {_SUMMARY: json.dumps(_summary_row(summary), allow_nan=False).encode()}
         save_results(path, [one], conditions, notes)
         return summary
 
@@ -120,12 +137,20 @@ class ExperimentFolder:
     def save_summaries(self, summaries: Sequence[Summary]) -> Path:
         """Write the summary of all experiment runs."""
         _make(self.root)
-        save_summaries(self.summary_file, summaries)
+        with whole_file(self.summary_file) as partial:
+            table = pa.Table.from_pylist([_summary_row(one) for one in summaries], _SUMMARIES)
+            pq.write_table(table, partial, compression="zstd")
         return self.summary_file
 
     def load_summaries(self) -> list[Summary]:
         """The summary as it was last made."""
-        return load_summaries(self.summary_file)
+        path = self.summary_file
+        try:
+            return [_summary_of(row) for row in pq.read_table(path).to_pylist()]
+        except OSError as e:
+            raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the summary first"]) from None
+        except (pa.ArrowInvalid, KeyError, TypeError):
+            raise ConfigError([f"{path}: no summary in it: make the summary again"]) from None
 
     def save_plot(self, name: str, svg: str) -> Path:
         """Write a picture."""
@@ -167,12 +192,37 @@ def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[S
 def _run(path: Path) -> tuple[Summary, list[int]]:
     try:
         with pq.ParquetFile(path) as file:
-            summary = summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
+            summary = _summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
             return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the run again"]) from None
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
         raise ConfigError([f"{path}: no rows of an experiment run in it: delete it, and make the run again"]) from None
+
+
+def _summary_of(row: dict[str, Any]) -> Summary:
+    latency = None if row["samples"] is None else LatencySummary(**{name: row[name] for name in _LATENCY})
+    return Summary(
+        name=row["algorithm"],
+        workload=row["workload"],
+        spec=None if row["start"] is None else parse_key(row["workload"]),
+        latency=latency,
+        **{name: row[name] for name in _PLAIN},
+    )
+
+
+def _summary_row(one: Summary) -> dict[str, Any]:
+    spec = one.spec
+    latency = asdict(one.latency) if one.latency is not None else dict.fromkeys(_LATENCY)
+    return {
+        "workload": one.workload,
+        "algorithm": one.name,
+        "start": spec.start if spec else None,
+        "delta": spec.delta if spec else None,
+        "seed": spec.seed if spec else None,
+        **{name: getattr(one, name) for name in _PLAIN},
+        **latency,
+    }
 
 
 def _make(folder: Path) -> None:
