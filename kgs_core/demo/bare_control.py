@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kgs_core.config import Settings
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import SupervisedProcess
-from kgs_core.demo.supervisor import Say
+from kgs_core.demo.supervisor import GroupControl, Say
 from kgs_core.errors import FencedError
 from kgs_core.fleet.local import LocalFleet, consume_command
 from kgs_core.system.shutdown import StopFlag
@@ -24,8 +24,8 @@ class _Controller(SupervisedProcess):
         return "by its own word" if code == FencedError.exit_code else super().why_no_more(code, lived_s)
 
 
-class BareControl:
-    """A `GroupControl`. The consumers are the controller's children and outlive it; they end with this process."""
+class BareControl(GroupControl):
+    """Control by `kgs control`. Consumers are the controller's children and outlive it; they end with this process."""
 
     invitation = "kill -9 a consumer or the controller and watch: both come again, and nothing is lost or doubled"
 

@@ -15,7 +15,7 @@ import yaml
 from kgs_core.config import Settings
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import SupervisedProcess
-from kgs_core.demo.supervisor import Say
+from kgs_core.demo.supervisor import GroupControl, Say
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.topics.operator_topic import OperatorTopicWriter
@@ -133,8 +133,8 @@ def is_open(port: int) -> bool:
         return False
 
 
-class DagsterControl:
-    """A `GroupControl`. Consumers are children of the code server: they end with this process, whatever ends it."""
+class DagsterControl(GroupControl):
+    """Control by Dagster. Consumers are children of the code server: they end with this process, whatever ends it."""
 
     invitation = (
         "kill -9 a consumer, or terminate its run in the UI, and watch: it comes again, and nothing is lost or doubled"

@@ -36,7 +36,7 @@ class SupervisedProcess:
         self._lives: list[ChildProcess] = []
         self._started_s = 0.0
         self._due_s: float | None = None
-        self._failures = Failures()
+        self._failures_in_a_row = 0
         self.failure = ""
 
     @property
@@ -80,8 +80,13 @@ class SupervisedProcess:
             self.start()
 
     def why_no_more(self, code: int | None, lived_s: float) -> str:
-        """Why another start after this death is of no use; empty: it may be."""
-        return "it fails each time" if self._failures.count(code, lived_s) else ""
+        """Takes note of a death; why another start is of no use, empty: it may be.
+
+        One that was killed never counts: people kill children of a demonstration to see them come again.
+        """
+        has_failed = code is not None and code > 0 and lived_s < _YOUNG_S
+        self._failures_in_a_row = self._failures_in_a_row + 1 if has_failed else 0
+        return "it fails each time" if self._failures_in_a_row >= _MAX_FAILURES else ""
 
     def end(self, timeout_s: float, interrupt: StopFlag) -> list[str]:
         """Ends it in order: see `end_in_order`."""
@@ -111,22 +116,6 @@ def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> 
     if code in _ENDED_IN_ORDER:
         return []
     return [f"{child.name} did not end in order ({ending(code)}): see {child.log_file}"]
-
-
-class Failures:
-    """Count of failures of a child by itself, right after its start: at some number one more time is no use.
-
-    One that was killed never counts: people kill children of a demonstration to see them come again.
-    """
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-
-    def count(self, code: int | None, lived_s: float) -> bool:
-        """Take note of a death; whether the child is not to be started again."""
-        has_failed = code is not None and code > 0 and lived_s < _YOUNG_S
-        self._in_a_row = self._in_a_row + 1 if has_failed else 0
-        return self._in_a_row >= _MAX_FAILURES
 
 
 def last_words(child: ChildProcess) -> str:
