@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.results import save_results
-from kgs_core.experiments.workloads import load_load, save_load
+from kgs_core.experiments.results import conditions_of, save_results
+from kgs_core.model import TopicPartition
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
 from kgs_core.simulation.pool import LatencySummary
@@ -27,6 +27,15 @@ from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
 from kgs_core.system.files import whole_file, write_whole
 
+_SPEEDS = pa.schema(
+    [
+        ("measurement", pa.int32()),
+        ("topic", pa.dictionary(pa.int32(), pa.string())),
+        ("partition", pa.int32()),
+        ("speed", pa.float64()),  # in the unit of `capacity` below
+    ]
+)
+_KEY, _CAPACITY, _COUNT, _CONDITIONS = b"kgs.workload", b"kgs.capacity", b"kgs.measurements", b"kgs.conditions"
 _SUMMARY = b"kgs.summary"
 _LATENCY = ("samples", "delayed", "mean_s", "p95_s", "p99_s", "p90_delayed_s")
 _WHOLE = ("order", "measurements", "partitions", "moved", "samples", "delayed")
@@ -98,7 +107,7 @@ class ExperimentFolder:
         path = self.workload_file(key)
         if not path.exists():
             self.save_workload(workload, conditions)
-        elif load_load(path) != (workload, conditions):
+        elif _load_load(path) != (workload, conditions):
             raise ConfigError([f"workload '{key}': another load has that name, in {path}: choose another"])
         return path
 
@@ -106,7 +115,7 @@ class ExperimentFolder:
         """Write a load."""
         path = self.workload_file(workload.key)
         _make(path.parent)
-        save_load(path, workload, conditions)
+        _save_load(path, workload, conditions)
         return path
 
     def recorded(self, key: str) -> tuple[Workload, Conditions]:
@@ -116,7 +125,7 @@ class ExperimentFolder:
             raise ConfigError(
                 [f"workload '{key}': no load is registered as that, and none is generated (uniform-delta05-seed1)"]
             )
-        return load_load(path)
+        return _load_load(path)
 
     def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
         """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay."""
@@ -223,6 +232,46 @@ def _summary_row(one: Summary) -> dict[str, Any]:
         **{name: getattr(one, name) for name in _PLAIN},
         **latency,
     }
+
+
+def _save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
+    """Write a Parquet file that appears when it is whole."""
+    schema = _SPEEDS.with_metadata(
+        {
+            _KEY: workload.key.encode(),
+            _CAPACITY: repr(float(workload.capacity)).encode(),
+            _COUNT: str(len(workload.measurements)).encode(),  # one without partitions has no row
+            _CONDITIONS: json.dumps(asdict(conditions)).encode(),
+        }
+    )
+    rows = [(number, tp, speed) for number, speeds in enumerate(workload.measurements) for tp, speed in speeds.items()]
+    table = pa.table(
+        {
+            "measurement": pa.array([number for number, _, _ in rows], pa.int32()),
+            "topic": pa.array([tp.topic for _, tp, _ in rows], pa.string()).dictionary_encode(),
+            "partition": pa.array([tp.partition for _, tp, _ in rows], pa.int32()),
+            "speed": pa.array([speed for _, _, speed in rows], pa.float64()),
+        },
+        schema=schema,
+    )
+    with whole_file(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
+
+
+def _load_load(path: Path) -> tuple[Workload, Conditions]:
+    """What `_save_load` wrote, partitions in the order in which they were."""
+    try:
+        table = pq.read_table(path)
+        notes = table.schema.metadata
+        measurements: list[dict[TopicPartition, float]] = [{} for _ in range(int(notes[_COUNT]))]
+        for number, topic, partition, speed in zip(*(table[name].to_pylist() for name in _SPEEDS.names), strict=True):
+            measurements[number][TopicPartition(topic, partition)] = speed
+        workload = Workload(notes[_KEY].decode(), float(notes[_CAPACITY]), measurements)
+        return workload, conditions_of(notes[_CONDITIONS])
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: register the load again"]) from None
+    except (pa.ArrowInvalid, KeyError, IndexError, TypeError, ValueError):
+        raise ConfigError([f"{path}: no load in it: delete it, and register the load again"]) from None
 
 
 def _make(folder: Path) -> None:
