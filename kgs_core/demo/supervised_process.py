@@ -104,7 +104,7 @@ class SupervisedProcess:
 
 
 def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> list[str]:
-    """Asks it to end; kills what still runs after `timeout_s` or when `interrupt` is set. Gives what went wrong."""
+    """Asks it to end; kills what still runs after `timeout_s` or when `interrupt` is set. Returns what went wrong."""
     if child.pid is None:
         child.kill()
         return []

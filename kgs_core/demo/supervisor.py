@@ -40,7 +40,7 @@ class GroupControl:
         """Starts it again when it has died. To be called every second or so."""
 
     def end(self, _interrupt: StopFlag, /) -> list[str]:
-        """Ends it, then its consumers, in order; kills them if the flag is set. Gives what went wrong."""
+        """Ends it, then its consumers, in order; kills them if the flag is set. Returns what went wrong."""
         return []
 
     def kill(self) -> None:

@@ -1,6 +1,6 @@
 """Results of experiments as Parquet: one row per measurement and run, from which every figure is computed.
 
-A place that cannot be read or written, and a file of something else, is a `ConfigError`, here and in `store`.
+A place that cannot be read or written, and a file of something else, raises `ConfigError`, here and in `store`.
 """
 
 import json

@@ -78,7 +78,7 @@ def stream_of(key: str) -> StreamSpec:
 class ExperimentFolder:
     """Reads and writes; a file that is there already is replaced by one of the same content.
 
-    What cannot be read or written, or is not there, is a `ConfigError`.
+    Raises `ConfigError` if a file cannot be read or written, is not there, or is one of something else.
     """
 
     def __init__(self, root: Path) -> None:

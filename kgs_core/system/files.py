@@ -59,7 +59,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def check_writable(option: str, path: Path) -> None:
-    """Refuse, before anything is computed, a place where no file can come to be. Raises `ConfigError` there."""
+    """Raise a `ConfigError` for a place where no file can come to be, before anything is computed."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ConfigError([f"{option}: {path}: its folder does not exist: create it first"])

@@ -22,7 +22,7 @@ _FIRST, _LAST = 20000, 32000
 class PortReservation:
     """Ports held for this process, by a lock file each, until `release` or the end of the process.
 
-    A port that is taken is a `PermanentError`; so are all of them.
+    Raises `PermanentError` if a port, or every port, is taken.
     """
 
     def __init__(self) -> None:

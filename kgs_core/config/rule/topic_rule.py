@@ -177,21 +177,21 @@ class TopicRule(Section):
         for name in sorted(name for name in {*known, *latest.key} if "`" in name):
             yield f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
         unknown = [name for name in latest.key if name not in known]
-        if unknown and self.fields and not self._has_transform:
+        if unknown and self.fields and not self.has_transform:
             yield f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
         if latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"):
             yield f"latest_by_key: table '{latest.table}' is the rule's own: give it another name"
         if self.rows == "any":
             yield "latest_by_key: with rows: any a record has several rows, of which none is the newest"
-        if latest.tombstones == "delete" and self._has_transform and FORMATS[self.format].takes_null:
+        if latest.tombstones == "delete" and self.has_transform and FORMATS[self.format].takes_null:
             yield "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore"
 
     def _problems_of_route(self) -> Iterator[str]:
         if self.route is None:
             return
-        is_all = self.names_columns and not self._has_transform
+        is_all = self.names_columns and not self.has_transform
         texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
-        known = {} if self._has_transform else {**self.value_columns, **self.key_columns, **texts}
+        known = {} if self.has_transform else {**self.value_columns, **self.key_columns, **texts}
         yield from problems_of_route(self.route, self.table, known, is_all=is_all)
         if self.latest_by_key is not None:
             yield "route: a derived table has the rows of one table: drop 'latest_by_key'"
@@ -201,13 +201,14 @@ class TopicRule(Section):
     def _problems_of_transform(self) -> Iterator[str]:
         if self.transform and self.transform_arrow:
             yield "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both"
-        if self.evolve != "none" and self._has_transform:
+        if self.evolve != "none" and self.has_transform:
             yield "with a transform the columns are what that gives: drop 'evolve', or the transform"
         if self.evolve != "none" and FORMATS[self.format].columns is not None:
             yield f"format '{self.format}' never has other columns: drop 'evolve'"
 
     @property
-    def _has_transform(self) -> bool:
+    def has_transform(self) -> bool:
+        """Whether a function of the user's makes its rows."""
         return bool(self.transform or self.transform_arrow)
 
     @property

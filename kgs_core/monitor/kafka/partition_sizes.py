@@ -59,7 +59,7 @@ class PartitionSizes:
     """Takes readings of the topics that the settings name; `close` ends its connections."""
 
     def __init__(self, settings: Settings, timeout_s: float = TIMEOUT_S) -> None:
-        """Connects. Raises `PortError` or `ConfigError` for no answer, a wrong password, settings without use."""
+        """Connects. Raises `PortError` or `ConfigError`: no answer, a wrong password, settings that cannot be used."""
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings), timeout_s)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
