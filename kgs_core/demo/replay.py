@@ -76,7 +76,7 @@ class Replay:
         `time_factor` is simulated seconds per second of replay, `report_every_s` simulated seconds between two reports
         of one aircraft; both above 0.
         """
-        self._flights = SimpleNamespace(**{str(name): flights[name].to_numpy() for name in flights})
+        self._flights = SimpleNamespace(**{str(name): column.to_numpy() for name, column in flights.items()})
         self._weather = weather
         self._start_ms = start_ms
         self._time_factor = time_factor

@@ -28,7 +28,7 @@ class Stages:
         self.has_begun = False
 
     def play(self, seconds: float | None) -> list[str]:
-        """All stages, `seconds` from the first row on, which is waited for for 300 s; None: no end. Returns problems."""
+        """All stages, `seconds` from the first row on, which is waited for 300 s; None: no end. Returns problems."""
         problems = self._play(seconds)
         return [self._supervisor.failure] if self._supervisor.failure and not self._is_stopped() else problems
 

@@ -48,17 +48,17 @@ def front_chart(title: str, groups: Sequence[SeedGroup], front: Sequence[str]) -
 def bill_chart(load: str, groups: Sequence[SeedGroup]) -> Chart:
     """What each costs in consumer hours and in latency, beside the hours that nobody can go below."""
     keys = ("consumer_hours", "p99_latency_s", "least_consumer_hours")
-    return _beside_least(groups, keys, f"{load}: the bill", "consumer hours", "p99 latency, s")
+    return _beside_least(groups, keys, (f"{load}: the bill", "consumer hours", "p99 latency, s"))
 
 
 def latency_chart(load: str, groups: Sequence[SeedGroup]) -> Chart:
     """With how many consumers data is read how late on the average."""
     keys = ("mean_consumers", "mean_latency_s", "least_consumers")
-    return _beside_least(groups, keys, f"{load}: latency", "mean consumers", "mean latency, s")
+    return _beside_least(groups, keys, (f"{load}: latency", "mean consumers", "mean latency, s"))
 
 
-def _beside_least(groups: Sequence[SeedGroup], keys: tuple[str, str, str], *names: str) -> Chart:
-    """Figures of x and y; a mark at the least x. `names`: title, x and y."""
+def _beside_least(groups: Sequence[SeedGroup], keys: tuple[str, str, str], names: tuple[str, str, str]) -> Chart:
+    """Figures of x and y, and a mark at the least x; `names` are of the title and the axes."""
     least = groups[0].spread(FIGURES[keys[2]])
     mark = (least.mean, "least") if least is not None else None
     return Chart(*names, dots=_dots(groups, *keys[:2]), mark=mark, x_from_zero=False, scale="log y")
