@@ -26,7 +26,6 @@ class Strategy(Protocol):
 
     def place(self, speeds: WriteSpeeds, current: Assignment, /) -> Placement:
         """The placement that follows `current`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from kgs_core.config.rule.topic_names import is_topic_name
 from kgs_core.errors import ConfigError
@@ -215,14 +215,12 @@ def _is_whole(text: str) -> bool:
     return _WHOLE.fullmatch(text) is not None and int(text) <= MAX_NUMBER
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _speed(value: object) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SPEED:
-        return float(value)
-    return None
+    return float(value) if _is_number(value) and 0 <= value <= MAX_SPEED else None
 
 
 def _consumer(value: object) -> ConsumerId | None:

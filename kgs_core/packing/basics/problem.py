@@ -19,7 +19,6 @@ class RandomSource(Protocol):
 
     def random(self) -> float:
         """A number in [0, 1)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,6 @@ class PackFunction(Protocol):
         No consumer is above capacity, but one that reads a single faster partition, one that pinned partitions fill,
         or because `max_consumers` binds.
         """
-        ...
 
 
 def shuffled(partitions: Iterable[TopicPartition], random: RandomSource) -> list[TopicPartition]:
