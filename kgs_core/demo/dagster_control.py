@@ -48,7 +48,7 @@ class DagsterHome:
     """Home of an instance of Dagster.
 
     Attributes:
-        directory: absolute; what Dagster calls DAGSTER_HOME.
+        directory: absolute; what Dagster calls DAGSTER_HOME: its settings, database and logs of runs.
         code_port: where the code server serves our definitions.
         web_port: of the UI.
     """
@@ -145,7 +145,7 @@ class DagsterControl(GroupControl):
         self._say = say
         self._settings = settings
         self._ports = PortReservation()
-        self._home = DagsterHome(layout.dagster_home, self._ports.reserve(), self._ports.reserve(WEB_PORT))
+        self._home = DagsterHome(layout.directory / "dagster", self._ports.reserve(), self._ports.reserve(WEB_PORT))
         self._home.prepare()
         inner = self._home.environ(environ, layout.config_file)
 

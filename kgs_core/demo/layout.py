@@ -78,11 +78,6 @@ class Layout:
         return self.directory / "spark"
 
     @property
-    def dagster_home(self) -> Path:
-        """Where Dagster keeps its settings, its database and the logs of its runs."""
-        return self.directory / "dagster"
-
-    @property
     def consumer_logs(self) -> Path:
         """The folder of the consumers' logs where `kgs control` starts them."""
         return self.directory / "consumers"
