@@ -7,16 +7,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.accuracy import AccuracyPoint
 from bench.load_shapes import KnownLoad, Shape, noise, ramp, steady, step
 from bench.segment_files import SegmentGrowth
-from kgs_core.config import Settings
-from kgs_core.config.settings import KafkaSettings, LakeSettings, MonitorSettings, TopicRule
+from kgs_core.config import Settings, TopicRule
+from kgs_core.config.monitor import MonitorSettings
+from kgs_core.config.settings import KafkaSettings, LakeSettings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.monitor import Monitor
 from kgs_core.monitor.speeds import Measurement
-from kgs_core.monitor.speeds.accuracy import AccuracyPoint
 from kgs_core.system.shutdown import StopFlag
 
 SLOW = 200_000.0

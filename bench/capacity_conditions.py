@@ -96,10 +96,6 @@ def run_conditions(
 ) -> Iterator[ConditionResult]:
     """One after the other, on a broker of its own and with the same settings.
 
-    Args:
-        folder: for broker and tables.
-        progress: of each; says seconds done and in all.
-
     Raises:
         PermanentError: no broker can be started, or nothing was read in time.
     """

@@ -32,12 +32,7 @@ class Growth:
 
 
 def growth(instance: dg.DagsterInstance, now: float) -> list[Growth]:
-    """Ticks, runs with their events, and events without a run.
-
-    Args:
-        instance: whose database.
-        now: seconds since 1970.
-    """
+    """Ticks, runs with their events, and events without a run."""
     return [*_ticks(instance, now), *_runs(instance, now), *_events_without_run(instance, now)]
 
 

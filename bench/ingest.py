@@ -87,10 +87,6 @@ class IngestPlan:
 def run_ingest_bench(plan: IngestPlan, say: Say, step: Step) -> BenchResult:
     """Measure everything; takes from a minute to an hour, by the plan.
 
-    Args:
-        say: gets a line about what is being done.
-        step: gets the number of steps done and of all.
-
     Raises:
         ConfigError: there is no such kind of records, or somebody cannot read it.
         PermanentError, TransientError: a process ended or stood still; nothing of it is left running.

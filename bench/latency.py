@@ -44,7 +44,6 @@ def measure_latency(
 
     Args:
         tables: topics to produce to in turn, each with the table that its rows come to.
-        values: of the records, in turn.
         settle: records before these, not measured: a client's first fetch of a topic takes up to a second.
 
     Raises:

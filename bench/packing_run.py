@@ -135,10 +135,7 @@ def measure(
 
     Args:
         name: of the algorithm and its setting.
-        algorithm: what packs.
-        consumer_weight: as in `PackingProblem.consumer_weight`.
         load: from `scale_load`.
-        stepped: called after each step.
     """
     gc.collect()
     gc.freeze()  # modules and the load, which stay: they need not be looked through before every step
@@ -195,7 +192,6 @@ def growth(results: Sequence[ScaleResult], of: Callable[[ScaleResult], float] | 
     """Exponent b of time ~ partitions^b, by least squares of logarithms; None: less than two sizes.
 
     Args:
-        results: of one algorithm.
         of: the time that counts; the least of the steps if not given.
     """
     points = [(math.log(one.partitions), math.log((of or _least_time)(one))) for one in results]

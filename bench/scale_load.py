@@ -5,8 +5,9 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-from kgs_core.config import Settings
-from kgs_core.config.settings import KafkaSettings, LakeSettings, MonitorSettings, TopicRule
+from kgs_core.config import Settings, TopicRule
+from kgs_core.config.monitor import MonitorSettings
+from kgs_core.config.settings import KafkaSettings, LakeSettings
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading

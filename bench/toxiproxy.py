@@ -49,7 +49,6 @@ class Proxy:
 
         Args:
             kind: `timeout`, `latency`, `bandwidth`, `reset_peer`, `limit_data`, `slow_close` or `slicer`.
-            stream: `UP` or `DOWN`.
             attributes: as Toxiproxy names them; times in ms, rates in KB/s.
         """
         self._server.ask(

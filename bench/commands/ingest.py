@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -82,22 +82,8 @@ _FINISHES = ("arrow", "dataframe")
     "memory has the schemas.",
 )
 @json_option
-def bench_ingest(  # noqa: PLR0913 - one per option
-    *,
-    sizes: str,
-    runs: int,
-    topics: int,
-    partitions: int,
-    records_mb: float,
-    processors: str,
-    peer: bool,
-    latency_records: int,
-    warm_up_s: float,
-    pass_s: float,
-    records: str,
-    profile: bool,
-    formats: str | None,
-    json_file: Path | None,
+def bench_ingest(
+    *, sizes: str, processors: str, profile: bool, formats: str | None, json_file: Path | None, **rest: Any
 ) -> None:
     """One consumer reading a backlog, and one record at a time: MB/s, CPU, memory, latency, start-up time.
 
@@ -116,21 +102,10 @@ def bench_ingest(  # noqa: PLR0913 - one per option
         if profile and formats is not None:
             raise ConfigError(["--profile and --format measure different records: give one of them"])
         wanted = None if formats is None else parse_formats(formats)
-        _profile(ProfilePlan(parse_sizes(sizes), runs, topics, partitions, records_mb), wanted, json_file)
+        counts = (rest[name] for name in ("runs", "topics", "partitions", "records_mb"))
+        _profile(ProfilePlan(parse_sizes(sizes), *counts), wanted, json_file)
         return
-    plan = IngestPlan(
-        sizes_mb=parse_sizes(sizes),
-        runs=runs,
-        topics=topics,
-        partitions=partitions,
-        records_mb=records_mb,
-        processors=names("--processor", processors, _FINISHES),
-        peer=peer,
-        latency_records=latency_records,
-        warm_up_s=warm_up_s,
-        pass_s=pass_s,
-        records=records,
-    )
+    plan = IngestPlan(parse_sizes(sizes), processors=names("--processor", processors, _FINISHES), **rest)
     result = _run(plan)
     output_console(_WIDTH_IN_LOG).print(bench_report(result), highlight=False)
     write_json(json_file, result.to_dict())

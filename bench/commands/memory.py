@@ -1,7 +1,7 @@
 """`bench memory`: whether the memory of one consumer grows while it works."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,17 +27,7 @@ _WIDTH_IN_LOG = 120
     "--limit", "limit_mb_per_h", type=ABOVE_0, default=100.0, show_default=True, metavar="MB/H", help="Flat below it."
 )
 @json_option
-def bench_memory(  # noqa: PLR0913 - one per option
-    *,
-    minutes: float,
-    topics: int,
-    partitions: int,
-    mb_per_s: float,
-    batch_mb: float,
-    warm_up_s: float,
-    limit_mb_per_h: float,
-    json_file: Path | None,
-) -> None:
+def bench_memory(*, json_file: Path | None, **plan: Any) -> None:
     """Let one consumer read what is written meanwhile, and watch the memory of its processes.
 
     Broker, Spark and tables are real and its own; memory is resident, sampled every second, by process: the driver,
@@ -50,8 +40,7 @@ def bench_memory(  # noqa: PLR0913 - one per option
     """  # noqa: D301 - \b is click's
     from bench.memory import MemoryPlan, run_memory_bench
 
-    plan = MemoryPlan(minutes, topics, partitions, mb_per_s, batch_mb, warm_up_s, limit_mb_per_h)
-    result = run_memory_bench(plan, lambda line: click.echo(line, err=True))
+    result = run_memory_bench(MemoryPlan(**plan), lambda line: click.echo(line, err=True))
     print_memory(result)
     write_json(json_file, result.to_dict())
 

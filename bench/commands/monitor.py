@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from bench.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
 from bench.commands.options import json_option, write_json
 from kgs_core.cli.progress import progress_bar
 from kgs_core.cli.terminal import output_console, plain_table
-from kgs_core.config.settings import MonitorSettings
-from kgs_core.monitor.speeds.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
+from kgs_core.config.monitor import MonitorSettings
 
 if TYPE_CHECKING:
     from bench.accuracy_run import LoadCase

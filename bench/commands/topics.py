@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,19 +40,7 @@ _NOT_MEASURED = "-"
 @click.option("--wait-time", "wait_time_s", type=ABOVE_0, default=1.0, show_default=True, help="wait_time_s.")
 @click.option("--batch-timeout", "batch_timeout_s", type=ABOVE_0, default=20.0, show_default=True, metavar="SECONDS")
 @json_option
-def bench_topics(  # noqa: PLR0913 - one per option
-    *,
-    topics: int,
-    seconds: float,
-    rounds: int,
-    records_per_s: float,
-    busy_mb_per_s: float,
-    lake_delay_ms: float,
-    hung: int,
-    wait_time_s: float,
-    batch_timeout_s: float,
-    json_file: Path | None,
-) -> None:
+def bench_topics(*, lake_delay_ms: float, hung: int, json_file: Path | None, **rest: Any) -> None:
     """One consumer of many small topics, from its start: seconds to the first rows, to the last topic's, and per round.
 
     Starts a broker of its own. The longest step is what the watchdog goes by: a consumer whose round takes longer than
@@ -60,17 +48,7 @@ def bench_topics(  # noqa: PLR0913 - one per option
     """
     from bench.many_topics import TopicsPlan, run_topics_bench
 
-    plan = TopicsPlan(
-        topics=topics,
-        seconds=seconds,
-        rounds=rounds,
-        records_per_s=records_per_s,
-        busy_mb_per_s=busy_mb_per_s,
-        lake_delay_s=lake_delay_ms / 1e3,
-        wait_time_s=wait_time_s,
-        batch_timeout_s=batch_timeout_s,
-        hung=min(hung, topics),
-    )
+    plan = TopicsPlan(lake_delay_s=lake_delay_ms / 1e3, hung=min(hung, rest["topics"]), **rest)
     with tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         result = run_topics_bench(plan, Path(folder), lambda line: click.echo(line, err=True))
     print_result(result)

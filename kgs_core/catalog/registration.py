@@ -12,8 +12,7 @@ from random import randrange
 from kgs_core.catalog.catalog import Catalog, CatalogEntry, Registration
 from kgs_core.catalog.locations import location_of
 from kgs_core.config import Settings
-from kgs_core.config.catalog import CATALOGS
-from kgs_core.config.settings import CatalogSettings
+from kgs_core.config.catalog import CATALOGS, CatalogSettings
 from kgs_core.errors import ConfigError, KgsError, TransientError, one_line
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake

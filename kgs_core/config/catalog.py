@@ -1,13 +1,13 @@
 """Settings of the catalogue that the lake's tables are registered in."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from kgs_core.config.rule.section import Section, key_of
+from kgs_core.config.rule.section import HttpAddress, Section, key_of
 from kgs_core.config.rule.topic_names import IN_BRACES
-from kgs_core.config.secret_files import reference_problems
+from kgs_core.config.secret_files import check_references
 
 CATALOGS = {
     "unity": "kgs_core.catalog.unity:open_unity",
@@ -20,8 +20,6 @@ _WORDS = ("group", "folder", "last", "table")
 _FIXED = re.compile(r"[A-Za-z0-9_]*")
 _ODD = re.compile(r"[^a-z0-9_]")
 MAX_PART = 255
-TIMEOUT_S = 10.0
-"""How long an answer of the catalogue may take; tables are registered again a quarter of an hour later."""
 
 
 class CatalogSettings(Section):
@@ -32,18 +30,15 @@ class CatalogSettings(Section):
         url: of the server; needed for Unity Catalog, and for Glue only where it is not AWS's own.
         name: what tables are called, with `{group}`, and `{folder}`, `{last}` or `{table}` of the table's path.
         token: Unity Catalog's bearer token, or `${file:...}`, which is read anew for each run.
+        timeout_s: how long an answer may take; tables are registered again a quarter of an hour later.
     """
 
     kind: Annotated[str, key_of(CATALOGS)]
     name: str
-    url: (
-        Annotated[
-            str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
-        ]
-        | None
-    ) = None
+    url: HttpAddress | None = None
     token: str | None = Field(default=None, repr=False)
     ca_location: str | None = None
+    timeout_s: ClassVar[float] = 10.0
 
     @field_validator("name")
     @classmethod
@@ -67,20 +62,13 @@ class CatalogSettings(Section):
             raise ValueError("kind 'unity' needs the server's address: give 'url'")
         if self.kind == "glue" and self.token:
             raise ValueError("kind 'glue' signs in as AWS's clients do (environment, web identity, role): drop 'token'")
-        if problems := list(reference_problems({} if self.token is None else {"token": self.token})):
-            raise ValueError("; ".join(problems))
+        check_references({"token": self.token})
         return self
-
-    @property
-    def timeout_s(self) -> float:
-        """How long an answer may take."""
-        return TIMEOUT_S
 
     def name_of(self, group: str, table: str) -> str:
         """Name of a table in the catalogue, in lower case: catalogues do not tell names by case.
 
         Args:
-            group: the group's name.
             table: path under the lake's root.
 
         Raises:

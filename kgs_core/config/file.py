@@ -25,14 +25,13 @@ def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
 
     What they give away is said once, as a warning.
 
-    Args:
-        path: the file; at most 1 MiB + 1 bytes of it are read.
-        environ: see `parse_settings`.
-
     Raises:
         ConfigError: no such file, not a file, not readable, or what `parse_settings` refuses.
     """
-    settings = _with_schemas(parse_settings(_read(path), str(path), environ), path)
+    settings = parse_settings(_read(path), str(path), environ)
+    rules = tuple(_with_schema(rule, number, path) for number, rule in enumerate(settings.topics))
+    if rules != settings.topics:
+        settings = settings.model_copy(update={"topics": rules})
     for weakness in weak_settings(settings):
         _warn_once(f"{path}: {weakness}")
     if "://" in settings.lake.root:
@@ -40,11 +39,6 @@ def load_settings(path: Path, environ: Mapping[str, str]) -> Settings:
     # resolved here: the folder is the file's whatever the process's own is, now and later
     root = path.parent.resolve() / settings.lake.root
     return settings.model_copy(update={"lake": settings.lake.model_copy(update={"root": str(root)})})
-
-
-def _with_schemas(settings: Settings, path: Path) -> Settings:
-    rules = tuple(_with_schema(rule, n, path) for n, rule in enumerate(settings.topics))
-    return settings if rules == settings.topics else settings.model_copy(update={"topics": rules})
 
 
 def _with_schema(rule: TopicRule, number: int, path: Path) -> TopicRule:

@@ -1,14 +1,11 @@
 """Settings of lineage: where consumers say what they read and write, as events of OpenLineage."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from kgs_core.config.rule.section import Secret, Section
-from kgs_core.config.secret_files import reference_problems
-
-TIMEOUT_S = 5.0
-"""How long an answer of the server may take; what is lost is lost."""
+from kgs_core.config.rule.section import HttpAddress, Secret, Section
+from kgs_core.config.secret_files import check_references
 
 
 class LineageSettings(Section):
@@ -16,26 +13,17 @@ class LineageSettings(Section):
 
     Attributes:
         url: of the server; None: as OpenLineage's own environment or file says.
+        timeout_s: how long an answer of the server may take; what is lost is lost.
     """
 
-    url: (
-        Annotated[
-            str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
-        ]
-        | None
-    ) = None
+    url: HttpAddress | None = None
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
+    timeout_s: ClassVar[float] = 5.0
 
     @model_validator(mode="after")
     def _token_is_named(self) -> Self:
-        if problems := list(reference_problems(self.secrets)):
-            raise ValueError("; ".join(problems))
+        check_references(self.secrets)
         return self
-
-    @property
-    def timeout_s(self) -> float:
-        """How long an answer may take."""
-        return TIMEOUT_S
 
     @property
     def secrets(self) -> dict[str, str]:

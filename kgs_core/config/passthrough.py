@@ -22,7 +22,7 @@ ALLOWED = {
     "fetch.wait.max.ms", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes",
     "fetch.queue.backoff.ms", "queued.max.messages.kbytes", "receive.message.max.bytes",
 }  # fmt: skip
-_OWN_OF_CLIENT = {
+OWN_OF_CLIENT = {
     "client.rack", "client.dns.lookup", "broker.address.family", "https.ca.location", "https.ca.pem",
     "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
     "ssl.key.pem", "ssl.key.password",
@@ -31,7 +31,7 @@ _OWN_OF_STORAGE = {
     "aws_endpoint", "aws_endpoint_url", "endpoint", "endpoint_url", "proxy_url", "proxy_ca_certificate",
     "aws_web_identity_token_file",
 }  # fmt: skip
-_OWN_OF_SPARK = {
+OWN_OF_SPARK = {
     "spark.local.dir", "spark.driver.host", "spark.driver.bindAddress", "spark.driver.port", "spark.blockManager.port",
     "spark.ui.port",
 }  # fmt: skip
@@ -45,19 +45,9 @@ def mechanism_of(client: Mapping[str, Scalar]) -> str:
     return str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "GSSAPI"))).upper()
 
 
-def is_own_of_client(name: str) -> bool:
-    """Whether a setting of librdkafka's is of the place where a process runs: consumers need not agree in it."""
-    return name in _OWN_OF_CLIENT
-
-
 def is_own_of_storage(name: str) -> bool:
-    """The same of an option of the object store, whose names count in any case."""
+    """Whether it is of the place where a process runs; names of the object store's options count in any case."""
     return name.lower() in _OWN_OF_STORAGE
-
-
-def is_own_of_spark(name: str) -> bool:
-    """The same of one of Spark's."""
-    return name in _OWN_OF_SPARK
 
 
 def is_secret(name: str) -> bool:
@@ -74,7 +64,6 @@ def check_kafka_client(client: Mapping[str, Scalar], token_function: str | None 
     """Refuse settings that break the guarantees or load code.
 
     Args:
-        client: librdkafka's settings.
         token_function: what gives tokens instead of a provider's endpoint.
 
     Raises:

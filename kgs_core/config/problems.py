@@ -43,7 +43,6 @@ def describe(error: ErrorDetails, origins: Mapping[Location, str]) -> str:
     """One line about one error.
 
     Args:
-        error: as pydantic gives it.
         origins: location -> the environment variables a value came from; it is not shown then.
     """
     loc = tuple(part for part in error["loc"] if part != "[key]")

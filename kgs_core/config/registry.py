@@ -1,26 +1,26 @@
 """Settings of the schema registry, by the interface that Confluent's has."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from kgs_core.config.rule.section import Own, Secret, Section
-from kgs_core.config.secret_files import reference_problems
-
-TIMEOUT_S = 5.0
-"""How long an answer of the registry may take; whoever asked asks again."""
+from kgs_core.config.rule.section import HttpAddress, Own, Secret, Section
+from kgs_core.config.secret_files import check_references
 
 
 class RegistrySettings(Section):
-    """Settings of the schema registry: where it is, and who asks it."""
+    """Settings of the schema registry: where it is, and who asks it.
 
-    url: Annotated[
-        str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
-    ]
+    Attributes:
+        timeout_s: how long an answer of the registry may take; whoever asked asks again.
+    """
+
+    url: HttpAddress
     username: str | None = None
     password: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     ca_location: Annotated[str | None, Own()] = None
+    timeout_s: ClassVar[float] = 5.0
 
     @model_validator(mode="after")
     def _one_way_to_sign_in(self) -> Self:
@@ -28,14 +28,8 @@ class RegistrySettings(Section):
             raise ValueError("give both 'username' and 'password', or neither")
         if self.username is not None and self.token is not None:
             raise ValueError("give 'username' and 'password', or 'token', not both")
-        if problems := list(reference_problems(self.secrets)):
-            raise ValueError("; ".join(problems))
+        check_references(self.secrets)
         return self
-
-    @property
-    def timeout_s(self) -> float:
-        """How long an answer may take."""
-        return TIMEOUT_S
 
     @property
     def secrets(self) -> dict[str, str]:

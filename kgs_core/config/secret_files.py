@@ -22,6 +22,12 @@ def files_of(settings: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(sorted({path for path in named if path}))
 
 
+def check_references(settings: Mapping[str, object]) -> None:
+    """Raise a `ValueError` with all that `reference_problems` finds."""
+    if problems := list(reference_problems(settings)):
+        raise ValueError("; ".join(problems))
+
+
 def reference_problems(settings: Mapping[str, object]) -> Iterator[str]:
     """What is wrong with the ways in which settings, name -> value, name files; one line each."""
     for key, value in sorted(settings.items()):

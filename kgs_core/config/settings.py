@@ -13,9 +13,9 @@ from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
 from kgs_core.config.passthrough import (
+    OWN_OF_CLIENT,
+    OWN_OF_SPARK,
     check_kafka_client,
-    is_own_of_client,
-    is_own_of_spark,
     is_own_of_storage,
     is_secret,
     is_secret_of_spark,
@@ -24,23 +24,7 @@ from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.section import Own, Passthrough, Secret, Section, none_is_empty
 from kgs_core.config.rule.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.rule.topic_rule import HookName, TopicRule
-from kgs_core.config.secret_files import reference_problems
-
-__all__ = [
-    "CatalogSettings",
-    "ConsumerSettings",
-    "KafkaSettings",
-    "KubernetesSettings",
-    "LakeSettings",
-    "LineageSettings",
-    "MembershipSettings",
-    "MonitorSettings",
-    "PackingSettings",
-    "RegistrySettings",
-    "Settings",
-    "SparkSettings",
-    "TopicRule",
-]
+from kgs_core.config.secret_files import check_references
 
 DEFAULT_FLEET = "local"
 MASTER = "spark.master"
@@ -59,7 +43,9 @@ class KafkaSettings(Section):
         Own(),
     ]
     token_function: HookName | None = Field(default=None, description="write module:function")
-    client: Annotated[Passthrough, Own(is_own_of_client), Secret(is_secret)] = Field(default_factory=dict, repr=False)
+    client: Annotated[Passthrough, Own(OWN_OF_CLIENT.__contains__), Secret(is_secret)] = Field(
+        default_factory=dict, repr=False
+    )
     topic_replication: Annotated[Annotated[int, Field(ge=1, le=100)] | None, Own()] = Field(
         default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
     )
@@ -93,8 +79,7 @@ class LakeSettings(Section):
     @field_validator("storage_options")
     @classmethod
     def _secrets_are_named(cls, options: dict[str, str]) -> dict[str, str]:
-        if problems := list(reference_problems(options)):
-            raise ValueError("; ".join(problems))
+        check_references(options)
         return options
 
     @field_validator("root")
@@ -137,7 +122,7 @@ class ConsumerSettings(Section):
 class SparkSettings(Section):
     """The Spark session of each consumer."""
 
-    settings: Annotated[Passthrough, Own(is_own_of_spark), Secret(is_secret_of_spark)] = Field(
+    settings: Annotated[Passthrough, Own(OWN_OF_SPARK.__contains__), Secret(is_secret_of_spark)] = Field(
         default_factory=dict, repr=False
     )
 

@@ -38,7 +38,8 @@ class TableSpec:
     @property
     def latest_table(self) -> str | None:
         """Path of the derived table with the newest row of each key; None where the rule wants none."""
-        return self.rule.latest_table_of(self.topic)
+        latest = self.rule.latest_by_key
+        return None if latest is None else self.rule.filled(latest.table, self.topic)
 
     @property
     def side_tables(self) -> dict[str, str]:
@@ -57,10 +58,6 @@ def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, Tab
 
     Kafka's own topics (`__...`) and those of the group (`kgs.<group>....`) are left out. A rule whose topic is not
     among `topics` is no mistake: it may be created later.
-
-    Args:
-        settings: the rules.
-        topics: names of the topics that exist.
 
     Raises:
         ConfigError: all collisions: two topics that share a table and whose rules do not agree; tables of two kinds
@@ -83,7 +80,6 @@ def tables_of_gone_topics(
     Only a table that has become another topic's, for something else, is left out.
 
     Args:
-        settings: the rules.
         topics: names of topics that are no longer there, and have tables by these rules.
         present: the tables of the topics that are there.
     """

@@ -26,7 +26,6 @@ def parse_settings(data: bytes, source: str, environ: Mapping[str, str]) -> Sett
 
     Args:
         data: the file's content, UTF-8 YAML, at most 1 MiB.
-        source: what to call the file in messages.
         environ: the environment; an override's value is YAML (`KGS_SET_CONSUMER__BATCH_BYTES=1000000`).
 
     Raises:

@@ -31,7 +31,6 @@ def load_tree(data: bytes, source: str) -> object:
 
     Args:
         data: UTF-8, at most 1 MiB.
-        source: what to call the text in messages.
 
     Raises:
         ConfigError: too big, too deep, not UTF-8, not YAML, a doubled key, a tag. Never quotes a value: an unquoted

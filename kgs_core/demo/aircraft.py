@@ -43,24 +43,14 @@ class AircraftReplay:
     def __init__(
         self, due: Callable[[float, float], list[FlightRecord]], register: Callable[[str, str], int], day: date
     ) -> None:
-        """Nothing is registered yet.
-
-        Args:
-            due: the replay's records, as `Replay.due`.
-            register: takes subject and schema; gives the schema's id.
-            day: at whose noon, New York time, the schema changes.
-        """
+        """`register` takes subject and schema and gives an id; at noon of `day`, New York time, the schema changes."""
         self._due = due
         self._register = register
         self._noon = datetime.combine(day, time(12), NEW_YORK)
         self._written: dict[bool, tuple[bytes, Any]] = {}
 
     def due(self, from_s: float, to_s: float) -> Iterator[FlightRecord]:
-        """Records due in [from_s, to_s), seconds since the replay began.
-
-        Raises:
-            PortError: the registry did not take a schema.
-        """
+        """Records due in [from_s, to_s) of the replay, seconds. Raises `PortError` if the registry takes no schema."""
         for record in self._due(from_s, to_s):
             yield record
             if record.topic in _POSITION_TOPICS and record.value[_TEN_SECONDS] == b"0":
@@ -88,11 +78,7 @@ class AircraftReplay:
 
 
 def column_line(settings: Settings) -> str:
-    """What became of the new column, in words.
-
-    Raises:
-        PortError: the lake did not answer.
-    """
+    """What became of the new column, in words. Raises `PortError` if the lake does not answer."""
     table = open_lake(settings.lake).pin(AIRCRAFT_TOPIC)
     try:
         if table is not None:

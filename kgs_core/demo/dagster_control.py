@@ -15,7 +15,7 @@ import yaml
 from kgs_core.config import Settings
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import SupervisedProcess
-from kgs_core.demo.supervisor import Say
+from kgs_core.demo.supervisor import GroupControl, Say
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.topics.operator_topic import OperatorTopicWriter
@@ -48,7 +48,7 @@ class DagsterHome:
     """Home of an instance of Dagster.
 
     Attributes:
-        directory: absolute; what Dagster calls DAGSTER_HOME.
+        directory: absolute; what Dagster calls DAGSTER_HOME: its settings, database and logs of runs.
         code_port: where the code server serves our definitions.
         web_port: of the UI.
     """
@@ -101,14 +101,6 @@ class DagsterHome:
         """The UI."""
         return [*_dagster("dagster_webserver"), "-h", HOST, "-p", str(self.web_port), "-w", str(self._workspace)]
 
-    def serves_code(self) -> bool:
-        """Whether the code server has loaded the definitions."""
-        return _is_open(self.code_port)
-
-    def serves_people(self) -> bool:
-        """Whether the UI is up."""
-        return _is_open(self.web_port)
-
     def open_runs(self) -> frozenset[str] | None:
         """The runs that have not ended; None where the webserver does not answer."""
         connection = HTTPConnection(HOST, self.web_port, timeout=_ANSWER_TIMEOUT_S)
@@ -132,7 +124,8 @@ def _dagster(module: str) -> list[str]:
     return [sys.executable, "-P", "-m", module]
 
 
-def _is_open(port: int) -> bool:
+def is_open(port: int) -> bool:
+    """Whether something listens at a port of this machine."""
     try:
         with socket.create_connection((HOST, port), 0.2):
             return True
@@ -140,23 +133,19 @@ def _is_open(port: int) -> bool:
         return False
 
 
-class DagsterControl:
-    """A `GroupControl`. Consumers are children of the code server: they end with this process, whatever ends it."""
+class DagsterControl(GroupControl):
+    """Control by Dagster. Consumers are children of the code server: they end with this process, whatever ends it."""
 
     invitation = (
         "kill -9 a consumer, or terminate its run in the UI, and watch: it comes again, and nothing is lost or doubled"
     )
 
     def __init__(self, layout: Layout, settings: Settings, environ: Mapping[str, str], say: Say) -> None:
-        """Starts nothing yet.
-
-        Raises:
-            PermanentError: Dagster's folder cannot be made, or no port is free.
-        """
+        """Starts nothing yet. Raises `PermanentError` if Dagster's folder cannot be made, or no port is free."""
         self._say = say
         self._settings = settings
         self._ports = PortReservation()
-        self._home = DagsterHome(layout.dagster_home, self._ports.reserve(), self._ports.reserve(WEB_PORT))
+        self._home = DagsterHome(layout.directory / "dagster", self._ports.reserve(), self._ports.reserve(WEB_PORT))
         self._home.prepare()
         inner = self._home.environ(environ, layout.config_file)
 
@@ -192,11 +181,11 @@ class DagsterControl:
         for process in (self._code_server, self._daemon, self._webserver):
             process.look_after()
         # Not before: a daemon that finds no code looks for it again only after a while
-        if not self._daemon.has_begun and self._home.serves_code():
+        if not self._daemon.has_begun and is_open(self._home.code_port):
             self._daemon.start()
             self._webserver.start()
             self._say(f"definitions loaded; daemon pid {self._daemon.pid}, webserver pid {self._webserver.pid}")
-        if not self._is_up and self._home.serves_people():
+        if not self._is_up and is_open(self._home.web_port):
             self._is_up = True
             self._say(f"Dagster's UI is at {self._home.address}")
 

@@ -10,8 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from kgs_core.demo.observer import short_reason
-from kgs_core.demo.process_names import short_name
+from kgs_core.demo.observer import short_name, short_reason
 from kgs_core.demo.snapshot import DemoSnapshot, lag_of
 from kgs_core.group.view.plain_text import UNKNOWN, count, counted, megabytes
 from kgs_core.lake.topics.stats import LakeSnapshot

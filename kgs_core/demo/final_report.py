@@ -20,7 +20,6 @@ class TopicResult:
 
     Attributes:
         produced: records that the brokers acknowledged.
-        rows: in the topic's table.
         lost: records that are in no row.
         doubled: rows beyond the first of a record.
         lag: offsets not read yet.
@@ -40,7 +39,6 @@ class FinalReport:
 
     Attributes:
         audited: whether rows were compared with the offsets, one by one.
-        problems: what went wrong, one line each.
         skipped: why there was no audit.
     """
 
@@ -108,10 +106,7 @@ def close(
     """The final report; audited if everything that was produced has been read.
 
     Args:
-        settings: which tables.
         last: the state after the end of all processes.
-        say: gets a line when something takes long.
-        problems: what went wrong before.
         with_log: whether Kafka's log is read once more and compared, too.
 
     Raises:

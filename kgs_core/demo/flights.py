@@ -30,17 +30,9 @@ UNKNOWN_TAILNUM = "UNKNOWN"
 """Tail number, and so key, of a flight whose aircraft is not known."""
 
 _FLIGHT_COLUMNS = [
-    "dep_delay",
-    "carrier",
-    "flight",
-    "tailnum",
-    "origin",
-    "dest",
-    "air_time",
-    "minute",
-    "time_hour",
+    *("dep_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time", "minute", "time_hour"),
 ]
-_WEATHER_FIELDS = {
+MEASURED = {
     "temp": "temp_f",
     "dewp": "dewpoint_f",
     "humid": "humidity_pct",
@@ -51,41 +43,7 @@ _WEATHER_FIELDS = {
     "pressure": "pressure_mbar",
     "visib": "visibility_mi",
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlightTable:
-    """Flights with an air time, by take-off; every array has one entry per flight.
-
-    Attributes:
-        takeoff_ms: ms since 1970. The hour is measured at the gate; the taxi ways are not known.
-        landing_ms: `takeoff_ms` and the measured air time.
-        number: carrier and flight number, as "UA1545".
-        aircraft: manufacturer and model; None where the registry does not know the tail number.
-        dep_delay_min: minutes, negative when early.
-        origin_lat: degrees, as the other coordinates.
-        origin_ft: elevation, ft; so is `dest_ft`.
-        cruise_ft: assumed, see `track.cruise_altitude_ft`.
-        ground_speed_kt: mean of the flight: great circle over air time.
-    """
-
-    takeoff_ms: Ints
-    landing_ms: Ints
-    number: Texts
-    carrier: Texts
-    tailnum: Texts
-    aircraft: Texts
-    origin: Texts
-    dest: Texts
-    dep_delay_min: Ints
-    origin_lat: Floats
-    origin_lon: Floats
-    origin_ft: Floats
-    dest_lat: Floats
-    dest_lon: Floats
-    dest_ft: Floats
-    cruise_ft: Floats
-    ground_speed_kt: Ints
+"""Name in the package -> field of a weather report."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,20 +75,23 @@ def find_data() -> Path:
     )
 
 
-def load_flights(folder: Path) -> FlightTable:
-    """The flights of the year that have an air time; the cancelled and diverted ones are left out.
-
-    Args:
-        folder: of the CSV files, from `find_data`.
-    """
+def load_flights(folder: Path) -> pd.DataFrame:
+    """The year's flights that have an air time; the cancelled and diverted ones are left out: see `make_flights`."""
     frame = pd.read_csv(folder / "flights.csv.zip", usecols=_FLIGHT_COLUMNS)
     planes = pd.read_csv(folder / "planes.csv", usecols=["tailnum", "manufacturer", "model"])
     airports = pd.read_csv(folder / "airports.csv", usecols=["faa", "lat", "lon", "alt"])
     return make_flights(frame, planes, airports)
 
 
-def make_flights(frame: pd.DataFrame, planes: pd.DataFrame, airports: pd.DataFrame) -> FlightTable:
-    """The table out of the package's frames, with its column names.
+def make_flights(frame: pd.DataFrame, planes: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
+    """The flights out of the package's frames, with its column names.
+
+    Returns:
+        Flights with an air time, by take-off. `takeoff_ms`, `landing_ms`: since 1970, the hour as measured at the gate,
+        for the taxi ways are not known. `number`: carrier and flight number, as "UA1545". `carrier`, `tailnum`,
+        `origin`, `dest`. `aircraft`: manufacturer and model; None where the registry does not know the tail number.
+        `dep_delay_min`: negative when early. `origin_lat` (degrees), `origin_lon`, `origin_ft` (elevation), and the
+        same of `dest`. `cruise_ft`: assumed. `ground_speed_kt`: mean of the flight, great circle over air time.
 
     Raises:
         PermanentError: an airport has no coordinates.
@@ -140,43 +101,28 @@ def make_flights(frame: pd.DataFrame, planes: pd.DataFrame, airports: pd.DataFra
     # after midnight, writes midnight as 2400, and names an hour twice when the clocks go back.
     minutes = (frame["minute"] + frame["dep_delay"]).astype("int64")
     frame["takeoff_ms"] = _utc_ms(frame["time_hour"]) + minutes * 60_000
-    frame = frame.sort_values(["takeoff_ms", "origin", "carrier", "flight"], kind="stable")
+    frame = frame.sort_values(["takeoff_ms", "origin", "carrier", "flight"], kind="stable", ignore_index=True)
     frame["tailnum"] = frame["tailnum"].fillna(UNKNOWN_TAILNUM)
-    origin, dest = (_places(frame[column], airports) for column in ("origin", "dest"))
-    air_time_min = frame["air_time"].to_numpy(np.float64)
-    leg_nm = distance_nm(origin[0], origin[1], dest[0], dest[1])
-    takeoff_ms = frame["takeoff_ms"].to_numpy(np.int64)
-    return FlightTable(
-        takeoff_ms=takeoff_ms,
-        landing_ms=takeoff_ms + np.round(air_time_min * 60_000).astype(np.int64),
-        number=(frame["carrier"] + frame["flight"].astype(str)).to_numpy(object),
-        carrier=frame["carrier"].to_numpy(object),
-        tailnum=frame["tailnum"].to_numpy(object),
-        aircraft=_aircraft(frame["tailnum"], planes),
-        origin=frame["origin"].to_numpy(object),
-        dest=frame["dest"].to_numpy(object),
-        dep_delay_min=frame["dep_delay"].to_numpy(np.int64),
-        origin_lat=origin[0],
-        origin_lon=origin[1],
-        origin_ft=origin[2],
-        dest_lat=dest[0],
-        dest_lon=dest[1],
-        dest_ft=dest[2],
-        cruise_ft=cruise_altitude_ft(leg_nm),
-        ground_speed_kt=np.round(leg_nm / (air_time_min / 60)).astype(np.int64),
-    )
+    frame["landing_ms"] = frame["takeoff_ms"] + (frame["air_time"] * 60_000).round().astype("int64")
+    frame["number"] = frame["carrier"] + frame["flight"].astype(str)
+    models = dict(zip(planes["tailnum"], planes["manufacturer"] + " " + planes["model"], strict=True))
+    frame["aircraft"] = np.array([models.get(tailnum) for tailnum in frame["tailnum"]], dtype=object)
+    frame["dep_delay_min"] = frame["dep_delay"].astype("int64")
+    for end in ("origin", "dest"):
+        frame[f"{end}_lat"], frame[f"{end}_lon"], frame[f"{end}_ft"] = _places(frame[end], airports)
+    ends = (frame[name].to_numpy() for name in ("origin_lat", "origin_lon", "dest_lat", "dest_lon"))
+    leg_nm = distance_nm(*ends)
+    frame["cruise_ft"] = cruise_altitude_ft(leg_nm)
+    frame["ground_speed_kt"] = np.round(leg_nm / (frame["air_time"].to_numpy() / 60)).astype(np.int64)
+    return frame
 
 
 def load_weather(folder: Path) -> WeatherTable:
-    """The hourly reports of the year; a value that was not measured is None.
-
-    Args:
-        folder: of the CSV files, from `find_data`.
-    """
-    frame = pd.read_csv(folder / "weather.csv", usecols=["origin", "time_hour", *_WEATHER_FIELDS])
+    """The hourly reports of the year; a value that was not measured is None."""
+    frame = pd.read_csv(folder / "weather.csv", usecols=["origin", "time_hour", *MEASURED])
     frame["time_ms"] = _utc_ms(frame["time_hour"])
     frame = frame.sort_values(["time_ms", "origin"], kind="stable")
-    values = frame[list(_WEATHER_FIELDS)].rename(columns=_WEATHER_FIELDS)
+    values = frame[list(MEASURED)].rename(columns=MEASURED)
     names = list(values.columns)
     rows = (
         {name: None if math.isnan(value) else value for name, value in zip(names, row, strict=True)}
@@ -199,9 +145,3 @@ def _places(codes: "pd.Series[str]", airports: pd.DataFrame) -> tuple[Floats, Fl
         raise PermanentError(f"flight data: no coordinates of {', '.join(missing)}: add them to {__name__}")
     lat, lon, elevation = (codes.map(known[column]).to_numpy(np.float64) for column in ("lat", "lon", "alt"))
     return lat, lon, elevation
-
-
-def _aircraft(tailnums: "pd.Series[str]", planes: pd.DataFrame) -> Texts:
-    """Manufacturer and model by tail number, None where unknown."""
-    models = dict(zip(planes["tailnum"], planes["manufacturer"] + " " + planes["model"], strict=True))
-    return np.array([models.get(tailnum) for tailnum in tailnums], dtype=object)

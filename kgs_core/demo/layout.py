@@ -8,6 +8,7 @@ import yaml
 
 from kgs_core.accel.cache_dir import cache_directory
 from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
+from kgs_core.demo.flights import MEASURED
 from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, TOPIC_OF, WEATHER_TOPIC
 from kgs_core.fleet.local import kgs_command
 
@@ -28,19 +29,7 @@ POSITION_FIELDS = {
     "altitude_ft": "int",
     "progress": "double",
 }
-WEATHER_FIELDS = {
-    "event_time": "timestamp",
-    "airport": "string",
-    "temp_f": "double",
-    "dewpoint_f": "double",
-    "humidity_pct": "double",
-    "wind_dir_deg": "double",
-    "wind_speed_mph": "double",
-    "wind_gust_mph": "double",
-    "precip_in": "double",
-    "pressure_mbar": "double",
-    "visibility_mi": "double",
-}
+WEATHER_FIELDS = {"event_time": "timestamp", "airport": "string", **dict.fromkeys(MEASURED.values(), "double")}
 
 
 # A day passes in minutes, so everything that decides is faster than by default. Noon needs three or four consumers of
@@ -87,11 +76,6 @@ class Layout:
     def temporary(self) -> Path:
         """Where Spark keeps what it needs for as long as it runs."""
         return self.directory / "spark"
-
-    @property
-    def dagster_home(self) -> Path:
-        """Where Dagster keeps its settings, its database and the logs of its runs."""
-        return self.directory / "dagster"
 
     @property
     def consumer_logs(self) -> Path:

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from textwrap import shorten
 
 from kgs_core.demo.layout import Layout
-from kgs_core.demo.process_names import short_name
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced, read_produced, simulated_time
 from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import PortError
-from kgs_core.group.protocol import Change, Incarnation
+from kgs_core.fleet.host_process import HostProcess
+from kgs_core.fleet.pod_process import PodProcess
+from kgs_core.group.protocol import Change, Incarnation, Process
 from kgs_core.group.view.plain_text import counted
 from kgs_core.lake.topics.stats import LakeView
 from kgs_core.reporting.consumer_rows import ConsumerRow
@@ -139,6 +140,15 @@ def describe(change: Change) -> str:
 def short_reason(change: Change) -> str:
     """Every reason of a change, long lists of whom it concerns cut."""
     return "; ".join(shorten(reason, _REASON_CHARACTERS, placeholder=" ...") for reason in change.reason.split("; "))
+
+
+def short_name(process: Process) -> tuple[str, str]:
+    """What to look for with `ps` or `kubectl`: ("pid", "4711"), ("pod", "x7k2p"), the end of its name, or ("", "?")."""
+    if (host := HostProcess.of(process)) is not None:
+        return "pid", str(host.pid)
+    if (pod := PodProcess.of(process)) is not None:
+        return "pod", pod.pod.rpartition("-")[2]
+    return "", "?"
 
 
 def _name(line: ConsumerRow) -> str:

@@ -2,33 +2,19 @@
 
 from kgs_core.config import Settings
 from kgs_core.demo.replay import PARTITIONS, TOPICS
+from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import ConfigError
 from kgs_core.group.topics.topics import create_topics
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.model import TopicPartition
-from kgs_core.system.shutdown import StopFlag
 
 
-class OutsideControl:
-    """A `GroupControl` that starts and ends nothing."""
+class OutsideControl(GroupControl):
+    """Control that starts and ends nothing: who has started the group does."""
 
     invitation = "kill a consumer, its pod or its controller and watch: it comes again, and nothing is lost or doubled"
     state = "controlled from outside"
-    failure = ""
-
-    def start(self) -> None:
-        """Nothing: it runs."""
-
-    def look_after(self) -> None:
-        """Nothing: who has started it does."""
-
-    def end(self, _interrupt: StopFlag) -> list[str]:
-        """Nothing: it goes on."""
-        return []
-
-    def kill(self) -> None:
-        """Nothing: it goes on."""
 
 
 def create_demo_topics(settings: Settings) -> None:

@@ -35,7 +35,6 @@ class RegistryFaults:
 
     Attributes:
         status: HTTP status that every question gets; None: none does.
-        delay_s: how long every answer takes.
         lost_replies: how many questions from now on are heard and not answered.
     """
 
@@ -60,11 +59,7 @@ class StubRegistry:
     """
 
     def __init__(self, port: int | None = None) -> None:
-        """Registry that answers from now on, on this port of loopback; None: a free one.
-
-        Raises:
-            PermanentError: the port, or every port, is taken.
-        """
+        """Answers from now on, on this port of loopback; None: a free one. Raises `PermanentError` if it is taken."""
         self._ports = PortReservation()
         self.port = self._ports.reserve() if port is None else self._ports.reserve_exactly(port)
         self.url = f"http://{HOST}:{self.port}"
@@ -102,9 +97,7 @@ class StubRegistry:
     ) -> int:
         """Id of a schema, which becomes the newest of a subject; one that is there already keeps its id.
 
-        Args:
-            text: for Protobuf a FileDescriptorProto in base64, since nothing is compiled here.
-            references: (name, subject, version).
+        `text` is a FileDescriptorProto in base64 for Protobuf; `references` are (name, subject, version).
         """
         entry = {
             "schema": text,

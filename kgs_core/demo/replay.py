@@ -14,12 +14,14 @@ import math
 import zlib
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from types import SimpleNamespace
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 
-from kgs_core.demo.flights import ORIGINS, FlightTable, WeatherTable, find_data, load_flights, load_weather
+from kgs_core.demo.flights import ORIGINS, WeatherTable, find_data, load_flights, load_weather
 from kgs_core.demo.trajectory import PHASES, Floats, Ints, great_circle_point, profile
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
@@ -63,7 +65,7 @@ class Replay:
 
     def __init__(
         self,
-        flights: FlightTable,
+        flights: pd.DataFrame,
         weather: WeatherTable,
         start_ms: int,
         time_factor: float = DEFAULT_TIME_FACTOR,
@@ -74,12 +76,12 @@ class Replay:
         `time_factor` is simulated seconds per second of replay, `report_every_s` simulated seconds between two reports
         of one aircraft; both above 0.
         """
-        self._flights = flights
+        self._flights = SimpleNamespace(**{str(name): column.to_numpy() for name, column in flights.items()})
         self._weather = weather
         self._start_ms = start_ms
         self._time_factor = time_factor
         self._every_ms = max(1, round(report_every_s * 1000))
-        self._longest_ms = int((flights.landing_ms - flights.takeoff_ms).max(initial=0))
+        self._longest_ms = int((self._flights.landing_ms - self._flights.takeoff_ms).max(initial=0))
         self._templates: dict[int, tuple[str, bytes, str]] = {}
 
     def event_ms(self, replay_s: float) -> int:

@@ -48,8 +48,6 @@ class DemoOptions:
     Attributes:
         directory: where everything is kept; a temporary one when None.
         seconds: how long to run after the first row has arrived; None: until interrupted.
-        time_factor: simulated seconds per second.
-        keep: whether a temporary directory stays.
         bare: `kgs control` looks after the group, and no Dagster.
         config_file: of a group that is controlled already, on a Kafka and a lake that are there; None: all is started.
         avro: whether aircraft's positions come in Avro, too, with a registry of schemas beside them.
@@ -211,12 +209,7 @@ def exit_status(report: FinalReport, *, timed: bool, interrupted: bool) -> int:
 
 
 def _fresh_directory(wanted: Path | None) -> Path:
-    """An empty directory, `wanted` or a temporary one.
-
-    Raises:
-        ConfigError: `wanted` holds something.
-        PermanentError: it cannot be made.
-    """
+    """An empty directory, `wanted` or a temporary one."""
     if wanted is None:
         return Path(tempfile.mkdtemp(prefix="kgs-demo-")).resolve()
     try:

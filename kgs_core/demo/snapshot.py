@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
 from kgs_core.lake.topics.stats import LakeSnapshot
@@ -21,7 +20,6 @@ class Produced:
     Attributes:
         partitions: records that the brokers acknowledged.
         value_bytes: bytes of their values, uncompressed.
-        failed: records given up.
         replayed_s: seconds of the replay that were sent.
         finished: whether these are its final figures.
     """
@@ -55,7 +53,6 @@ class GroupFigures:
         moved: partitions that these moved.
         rscore: the sum of what they cost.
         mean_consumers: how many read something, over the time since the first one did; None before that.
-        max_consumers: the most that did at once.
     """
 
     rebalances: int
@@ -70,13 +67,9 @@ class DemoSnapshot:
     """The whole demonstration at one instant.
 
     Attributes:
-        stage: what is going on, in words.
         elapsed_s: seconds since the command began.
         simulated: New York time of the replay.
         produced_bytes_per_s: values, uncompressed, over the last few seconds.
-        control: how it is with what controls the group.
-        group: who reads what, and who shall.
-        figures: what has happened to it so far.
         began_ms: wall clock when the command began, ms since 1970.
         news: of the group since the last snapshot, one line each.
         problems: what could not be learned of the group.
@@ -117,8 +110,11 @@ class DemoSnapshot:
 
 def read_produced(file: Path) -> Produced | None:
     """The generator's tally; None before there is one."""
-    tree = _load(file)
-    if tree is None:
+    try:
+        tree = json.loads(file.read_text())
+    except (OSError, ValueError):  # not there yet
+        return None
+    if not isinstance(tree, dict):
         return None
     partitions = {}
     for name, records in tree["partitions"].items():
@@ -136,11 +132,3 @@ def lag_of(lake: LakeSnapshot, partitions: Iterable[TopicPartition]) -> int | No
 def simulated_time(replayed_s: float, time_factor: float) -> datetime:
     """New York time that the replay has reached after `replayed_s` seconds."""
     return datetime.combine(DEFAULT_DATE, DEFAULT_START_AT) + timedelta(seconds=replayed_s * time_factor)
-
-
-def _load(file: Path) -> dict[str, Any] | None:  # JSON
-    try:
-        tree = json.loads(file.read_text())
-    except (OSError, ValueError):  # not there yet
-        return None
-    return tree if isinstance(tree, dict) else None

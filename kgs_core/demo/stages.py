@@ -28,14 +28,7 @@ class Stages:
         self.has_begun = False
 
     def play(self, seconds: float | None) -> list[str]:
-        """All stages; without `seconds` the second one has no end.
-
-        Args:
-            seconds: how long to run, counted from the first row in the lake, which is waited for for at most 300 s.
-
-        Returns:
-            What went wrong, one line each.
-        """
+        """All stages, `seconds` from the first row on, which is waited for 300 s; None: no end. Returns problems."""
         problems = self._play(seconds)
         return [self._supervisor.failure] if self._supervisor.failure and not self._is_stopped() else problems
 
@@ -63,11 +56,7 @@ class Stages:
         return []
 
     def wind_down(self, interrupt: StopFlag) -> None:
-        """After an interruption: no more records, and a moment to catch up, so that the audit can prove something.
-
-        Args:
-            interrupt: ends it at once.
-        """
+        """After an interruption: no more records, and a moment to catch up, so that the audit can prove something."""
         self._stop = interrupt
         self._supervisor.end_generator()
         self._watch("ending the generator", _has_ended, _WIND_DOWN_S)

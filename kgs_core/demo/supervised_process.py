@@ -28,7 +28,6 @@ class SupervisedProcess:
     def __init__(
         self, name: str, command: Sequence[str], log_file: Path, environ: Mapping[str, str], say: Callable[[str], None]
     ) -> None:
-        """Starts nothing yet."""
         self.name = name
         self._command = tuple(command)
         self._log_file = log_file
@@ -37,7 +36,7 @@ class SupervisedProcess:
         self._lives: list[ChildProcess] = []
         self._started_s = 0.0
         self._due_s: float | None = None
-        self._failures = Failures()
+        self._failures_in_a_row = 0
         self.failure = ""
 
     @property
@@ -71,14 +70,23 @@ class SupervisedProcess:
             return
         now, last = time.monotonic(), self._lives[-1]
         if self._due_s is None:
-            if self._failures.count(last.exit_code, now - self._started_s):
+            if why := self.why_no_more(last.exit_code, now - self._started_s):
                 self.failure = last_words(last)
-                self._say(f"{death(last)} fails each time: it is not started again")
+                self._say(f"{death(last)} is not started again: {why}")
                 return
             self._due_s = max(now, self._started_s + RESTART_EVERY_S)
             self._say(f"{death(last)} is started again; meanwhile the consumers read on what they own")
         if now >= self._due_s:
             self.start()
+
+    def why_no_more(self, code: int | None, lived_s: float) -> str:
+        """Takes note of a death; why another start is of no use, empty: it may be.
+
+        One that was killed never counts: people kill children of a demonstration to see them come again.
+        """
+        has_failed = code is not None and code > 0 and lived_s < _YOUNG_S
+        self._failures_in_a_row = self._failures_in_a_row + 1 if has_failed else 0
+        return "it fails each time" if self._failures_in_a_row >= _MAX_FAILURES else ""
 
     def end(self, timeout_s: float, interrupt: StopFlag) -> list[str]:
         """Ends it in order: see `end_in_order`."""
@@ -96,11 +104,7 @@ class SupervisedProcess:
 
 
 def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> list[str]:
-    """Asks it to end; what still runs of it after `timeout_s`, or when `interrupt` is set, is killed.
-
-    Returns:
-        What did not go as it should.
-    """
+    """Asks it to end; kills what still runs after `timeout_s` or when `interrupt` is set. Returns what went wrong."""
     if child.pid is None:
         child.kill()
         return []
@@ -112,22 +116,6 @@ def end_in_order(child: ChildProcess, timeout_s: float, interrupt: StopFlag) -> 
     if code in _ENDED_IN_ORDER:
         return []
     return [f"{child.name} did not end in order ({ending(code)}): see {child.log_file}"]
-
-
-class Failures:
-    """Count of failures of a child by itself, right after its start: at some number one more time is no use.
-
-    One that was killed never counts: people kill children of a demonstration to see them come again.
-    """
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-
-    def count(self, code: int | None, lived_s: float) -> bool:
-        """Take note of a death; whether the child is not to be started again."""
-        has_failed = code is not None and code > 0 and lived_s < _YOUNG_S
-        self._in_a_row = self._in_a_row + 1 if has_failed else 0
-        return self._in_a_row >= _MAX_FAILURES
 
 
 def last_words(child: ChildProcess) -> str:

@@ -1,7 +1,6 @@
 """Supervisor of a demonstration's processes: broker, generator, and what controls the group; ended together."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import death, end_in_order, last_words
@@ -15,8 +14,8 @@ _END_TIMEOUT_S = 45.0
 _DAY_S = 86_400
 
 
-class GroupControl(Protocol):
-    """Control of the group, which starts its consumers.
+class GroupControl:
+    """Control of the group, which starts its consumers; one that needs nothing, unless a method says otherwise.
 
     Attributes:
         invitation: what people may break, and what they will see then.
@@ -27,10 +26,12 @@ class GroupControl(Protocol):
     @property
     def state(self) -> str:
         """How it is, in a few words."""
+        return ""
 
     @property
     def failure(self) -> str:
         """Why it has ended for good, in one line; empty while it goes on, or will."""
+        return ""
 
     def start(self) -> None:
         """Starts it; the consumers come by its decision."""
@@ -38,12 +39,9 @@ class GroupControl(Protocol):
     def look_after(self) -> None:
         """Starts it again when it has died. To be called every second or so."""
 
-    def end(self, interrupt: StopFlag) -> list[str]:
-        """Ends it and then its consumers, in order; kills what takes too long, or all when `interrupt` is set.
-
-        Returns:
-            What did not go as it should, one line each.
-        """
+    def end(self, _interrupt: StopFlag, /) -> list[str]:
+        """Ends it, then its consumers, in order; kills them if the flag is set. Returns what went wrong."""
+        return []
 
     def kill(self) -> None:
         """Ends whatever is left of it and its consumers, at once."""
@@ -112,11 +110,7 @@ class Supervisor:
         self.generator.terminate()
 
     def end(self, interrupt: StopFlag) -> list[str]:
-        """Ends all of them in order; whatever takes too long, or all when `interrupt` is set, is killed.
-
-        Returns:
-            What did not go as it should, one line each.
-        """
+        """Ends all of them in order, as `GroupControl.end`."""
         self.end_generator()
         return [*self.control.end(interrupt), *end_in_order(self.generator, _END_TIMEOUT_S, interrupt)]
 

@@ -25,11 +25,7 @@ def archive_options(java: JavaHome, jars: Path) -> tuple[str, ...]:
 
 
 def build_archive(java: JavaHome, jars: Path, run_broker: RunBroker) -> Path:
-    """Make the archive if it is not there; a few seconds.
-
-    Raises:
-        PermanentError: the broker did not start, or its JVM wrote none.
-    """
+    """Make the archive if it is not there; some seconds. Raises `PermanentError` if the broker or its JVM fails."""
 
     def build(directory: Path) -> None:
         with tempfile.TemporaryDirectory() as room:

@@ -48,7 +48,7 @@ class _Cluster:
 
 
 class EmbeddedKafka:
-    """A running cluster; a context manager that ends it.
+    """A running cluster; a context manager that ends it. Its nodes are killed when this process ends in any way.
 
     Attributes:
         bootstrap_servers: `host:port` of every node, comma-separated; the same for the life of this object.
@@ -69,7 +69,7 @@ class EmbeddedKafka:
         self._held = held
 
     @classmethod
-    def start(  # noqa: PLR0913 - keywords with defaults
+    def start(
         cls,
         directory: Path,
         nodes: int = 1,
@@ -77,7 +77,6 @@ class EmbeddedKafka:
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
         advertised: Sequence[Mapping[str, int]] = (),
-        die_with_parent: bool = True,
         log: Callable[[str], None] = lambda _: None,
     ) -> Self:
         """Starts a cluster and waits until every node serves.
@@ -89,7 +88,6 @@ class EmbeddedKafka:
             port: of the first node, the others are on the next ones; any free ones when None.
             settings: added to every node's settings, or in the place of ours. Several nodes must want no password.
             advertised: further listeners of each node, by name, each with the port that its clients are told (a proxy).
-            die_with_parent: whether the nodes are killed when this process ends, in whatever way.
             log: gets a line when something will take long.
 
         Raises:
@@ -105,7 +103,7 @@ class EmbeddedKafka:
             held.callback(reserved.release)
             cluster = _claim(directory, nodes, port, reserved)
             options = archive_options(java, jars)
-            launcher = Launcher(java.java, jars, _log_settings(directory), options, die_with_parent)
+            launcher = Launcher(java.java, jars, _log_settings(directory), options)
             listeners = [{name: reserved.reserve() for name in each} for each in advertised]
             every = _settings(cluster.ports, [reserved.reserve() for _ in cluster.ports])
             for own, ports, told in zip(every, listeners, advertised, strict=False):
@@ -135,20 +133,12 @@ class EmbeddedKafka:
         _end([node])
 
     def restart(self, node: KafkaNode) -> None:
-        """Starts a node that was killed or stopped, with its data and port, and waits until it serves.
-
-        Raises:
-            PermanentError: it does not start (with the end of its log).
-        """
+        """Starts a node that was killed or stopped, with its data and port, and waits until it serves."""
         node.begin()
         node.wait_ready()
 
     def watch(self) -> NoReturn:
-        """Looks after the nodes until it is interrupted.
-
-        Raises:
-            PermanentError: a node ended by itself (with the end of its log).
-        """
+        """Looks after the nodes until it is interrupted, or one has ended by itself."""
         while True:
             for node in self.nodes:
                 node.check_running()
@@ -178,7 +168,7 @@ def prepare_kafka(log: Callable[[str], None]) -> Path:
 
     def run(directory: Path, options: tuple[str, ...]) -> None:
         log("Kafka: starting once to see which classes it loads")
-        launcher = Launcher(java.java, jars, _log_settings(directory), options, die_with_parent=True)
+        launcher = Launcher(java.java, jars, _log_settings(directory), options)
         with ExitStack() as held:
             reserved = PortReservation()
             held.callback(reserved.release)
@@ -292,9 +282,6 @@ def _wait_introduced(port: int, nodes: int) -> None:
     """Waits until the node at `port`, which must want no password, lists all nodes.
 
     A client that asks one which does not yet forgets the others, with what it has asked them.
-
-    Raises:
-        PermanentError: it takes too long.
     """
     deadline = time.monotonic() + _INTRODUCED_TIMEOUT_S
     known = 0

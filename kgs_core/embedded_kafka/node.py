@@ -30,18 +30,13 @@ class Launcher:
     """Launcher of a JVM with Kafka's classes.
 
     Attributes:
-        java: path of the launcher.
-        jars: directory.
-        log_settings: path of the log4j settings.
         options: of the JVM, besides those of every node.
-        die_with_parent: whether brokers are killed when this process ends in any way.
     """
 
     java: Path
     jars: Path
     log_settings: Path
     options: tuple[str, ...]
-    die_with_parent: bool
 
     def command(self, *arguments: str) -> list[str]:
         """The command line that runs a main class."""
@@ -51,7 +46,7 @@ class Launcher:
 
 
 class KafkaNode:
-    """One broker and controller."""
+    """One broker and controller. What fails raises `PermanentError`, with the end of its log."""
 
     def __init__(self, node_id: int, directory: Path, settings: Mapping[str, str], launcher: Launcher) -> None:
         self.node_id = node_id
@@ -97,11 +92,7 @@ class KafkaNode:
             )
 
     def end_format(self, process: "subprocess.Popen[bytes]") -> None:
-        """Waits for what `begin_format` started.
-
-        Raises:
-            PermanentError: it failed or takes too long.
-        """
+        """Waits for what `begin_format` started."""
         try:
             failed = process.wait(_FORMAT_TIMEOUT_S) != 0
         except subprocess.TimeoutExpired:
@@ -114,27 +105,20 @@ class KafkaNode:
         if self.pid is not None:
             return
         self._release()
-        command = self._launcher.command("kafka.Kafka", str(self._properties))
-        is_guarded = self._launcher.die_with_parent
-        if is_guarded:
-            command = guarded("kafka", command)
+        command = guarded("kafka", self._launcher.command("kafka.Kafka", str(self._properties)))
         with append_privately(self._log) as log:
             self._read_from = log.tell()
             self._process = subprocess.Popen(
                 command,
                 cwd=self._directory,  # a crash report of the JVM lands here
-                stdin=subprocess.PIPE if is_guarded else subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which stops its nodes in order
             )
 
     def wait_ready(self) -> None:
-        """Returns when the broker serves.
-
-        Raises:
-            PermanentError: the process ended or takes too long.
-        """
+        """Returns when the broker serves."""
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not self._says_ready():
             self.check_running()
@@ -143,11 +127,7 @@ class KafkaNode:
             time.sleep(_POLL_S)
 
     def check_running(self) -> None:
-        """Returns when the process runs.
-
-        Raises:
-            PermanentError: it does not (with the end of its log).
-        """
+        """Returns when the process runs."""
         if self.pid is None:
             raise self._error("has ended")
 

@@ -36,11 +36,7 @@ class ExperimentRun:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Experiment runs and what they have in common. Picklable.
-
-    Attributes:
-        recorded: key -> recorded load.
-    """
+    """Experiment runs and what they have in common. Picklable."""
 
     runs: tuple[ExperimentRun, ...]
     conditions: Conditions

@@ -1,4 +1,7 @@
-"""Results of experiments as Parquet: one row per measurement and run, from which every figure is computed."""
+"""Results of experiments as Parquet: one row per measurement and run, from which every figure is computed.
+
+A place that cannot be read or written, and a file of something else, raises `ConfigError`, here and in `store`.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,17 +81,7 @@ def replays_of(table: pa.Table) -> Iterator[Replayed]:
 def save_results(
     path: Path, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """Write a Parquet file that appears when it is whole.
-
-    Args:
-        path: of the file.
-        replays: whose rows.
-        conditions: that held for all of them.
-        notes: further metadata of the file.
-
-    Raises:
-        ConfigError: it cannot be written there.
-    """
+    """Write a Parquet file that appears when it is whole; `notes` are further metadata of it."""
     schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
     with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
         for one in replays:
@@ -96,11 +89,7 @@ def save_results(
 
 
 def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
-    """What `save_results` wrote.
-
-    Raises:
-        ConfigError: no such file, or one of something else.
-    """
+    """What `save_results` wrote."""
     try:
         table = pq.read_table(path)
         conditions = conditions_of(table.schema.metadata[_CONDITIONS])

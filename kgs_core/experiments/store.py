@@ -10,23 +10,49 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.results import save_results
-from kgs_core.experiments.summaries import load_summaries, save_summaries, summary_of, summary_row
-from kgs_core.experiments.workloads import load_load, save_load
+from kgs_core.experiments.results import conditions_of, save_results
+from kgs_core.model import TopicPartition
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
+from kgs_core.simulation.pool import LatencySummary
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
-from kgs_core.system.files import write_whole
+from kgs_core.system.files import whole_file, write_whole
 
+_SPEEDS = pa.schema(
+    [
+        ("measurement", pa.int32()),
+        ("topic", pa.dictionary(pa.int32(), pa.string())),
+        ("partition", pa.int32()),
+        ("speed", pa.float64()),  # in the unit of `capacity` below
+    ]
+)
+_KEY, _CAPACITY, _COUNT, _CONDITIONS = b"kgs.workload", b"kgs.capacity", b"kgs.measurements", b"kgs.conditions"
 _SUMMARY = b"kgs.summary"
+_LATENCY = ("samples", "delayed", "mean_s", "p95_s", "p99_s", "p90_delayed_s")
+_WHOLE = ("order", "measurements", "partitions", "moved", "samples", "delayed")
+_PLAIN = (
+    "order", "measurements", "partitions", "cbs", "average_rscore", "rscore_total", "mean_consumers", "least", "moved",
+    "consumer_hours", "least_consumer_hours", "bytes_delayed",
+)  # fmt: skip
+_SUMMARIES = pa.schema(
+    [
+        ("workload", pa.string()),
+        ("algorithm", pa.string()),
+        ("start", pa.string()),  # this and the next two: null where the load was recorded
+        ("delta", pa.int32()),
+        ("seed", pa.int64()),
+        *((name, pa.int64() if name in _WHOLE else pa.float64()) for name in (*_PLAIN, *_LATENCY)),
+    ]
+)
 _RECORDED_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -40,11 +66,7 @@ def is_generated(key: str) -> bool:
 
 
 def stream_of(key: str) -> StreamSpec:
-    """The stream that `key` names, if there can be such a one.
-
-    Raises:
-        ConfigError: it names none, or one that cannot be, or is not written as its own key is.
-    """
+    """The stream that `key` names, written as its own key is. Raises `ConfigError` if there can be none such."""
     spec = parse_key(key)
     if spec.key != key:
         raise ConfigError([f"workload '{key}': write {spec.key}"])
@@ -54,10 +76,12 @@ def stream_of(key: str) -> StreamSpec:
 
 
 class ExperimentFolder:
-    """Reads and writes; a file that is there already is replaced by one of the same content."""
+    """Reads and writes; a file that is there already is replaced by one of the same content.
+
+    Raises `ConfigError` if a file cannot be read or written, is not there, or is one of something else.
+    """
 
     def __init__(self, root: Path) -> None:
-        """Nothing is written before something is saved."""
         self.root = root
 
     def workload_file(self, key: str) -> Path:
@@ -74,11 +98,7 @@ class ExperimentFolder:
         return self.root / "algorithm_summary.parquet"
 
     def register(self, workload: Workload, conditions: Conditions) -> Path:
-        """Keep a recorded load for good: what an experiment was made with must not change under it.
-
-        Raises:
-            ConfigError: a name that cannot be, or that another load has.
-        """
+        """Keep a recorded load for good: what an experiment was made with must not change under it."""
         key = workload.key
         if _RECORDED_KEY.fullmatch(key) is None:
             raise ConfigError([f"workload '{key}': use letters, digits, '.', '_' and '-', at most 100"])
@@ -87,82 +107,62 @@ class ExperimentFolder:
         path = self.workload_file(key)
         if not path.exists():
             self.save_workload(workload, conditions)
-        elif load_load(path) != (workload, conditions):
+        elif _load_load(path) != (workload, conditions):
             raise ConfigError([f"workload '{key}': another load has that name, in {path}: choose another"])
         return path
 
     def save_workload(self, workload: Workload, conditions: Conditions) -> Path:
-        """Write a load.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write a load."""
         path = self.workload_file(workload.key)
         _make(path.parent)
-        save_load(path, workload, conditions)
+        _save_load(path, workload, conditions)
         return path
 
     def recorded(self, key: str) -> tuple[Workload, Conditions]:
-        """A registered load.
-
-        Raises:
-            ConfigError: there is none.
-        """
+        """A registered load."""
         path = self.workload_file(key)
         if _RECORDED_KEY.fullmatch(key) is None or not path.exists():
             raise ConfigError(
                 [f"workload '{key}': no load is registered as that, and none is generated (uniform-delta05-seed1)"]
             )
-        return load_load(path)
+        return _load_load(path)
 
     def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
-        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay.
-
-        Raises:
-            ConfigError: they cannot be written.
-        """
+        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay."""
         (summary,) = summarize([one], conditions)
         path = self.run_file(one.workload, one.name)
         _make(path.parent)
-        notes = {_SUMMARY: json.dumps(summary_row(summary), allow_nan=False).encode()}
+        notes = {_SUMMARY: json.dumps(_summary_row(summary), allow_nan=False).encode()}
         save_results(path, [one], conditions, notes)
         return summary
 
     def summaries(self) -> list[Summary]:
-        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed a load.
-
-        Raises:
-            ConfigError: a file that cannot be read.
-        """
+        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed it."""
         found: list[Summary] = []
         for folder in (self.root / "packing_run").glob("*/"):
             found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
         return sorted(found, key=_place)
 
     def save_summaries(self, summaries: Sequence[Summary]) -> Path:
-        """Write the summary of all experiment runs.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write the summary of all experiment runs."""
         _make(self.root)
-        save_summaries(self.summary_file, summaries)
+        with whole_file(self.summary_file) as partial:
+            table = pa.Table.from_pylist([_summary_row(one) for one in summaries], _SUMMARIES)
+            pq.write_table(table, partial, compression="zstd")
         return self.summary_file
 
     def load_summaries(self) -> list[Summary]:
-        """The summary as it was last made.
-
-        Raises:
-            ConfigError: it has not been made.
-        """
-        return load_summaries(self.summary_file)
+        """The summary as it was last made."""
+        path = self.summary_file
+        try:
+            return [_summary_of(row) for row in pq.read_table(path).to_pylist()]
+        except OSError as e:
+            raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the summary first"]) from None
+        except (pa.ArrowInvalid, KeyError, TypeError):
+            raise ConfigError([f"{path}: no summary in it: make the summary again"]) from None
 
     def save_plot(self, name: str, svg: str) -> Path:
-        """Write a picture.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
+        """Write a picture."""
         path = self.root / f"{name}.svg"
         _make(self.root)
         write_whole(path, svg.encode())
@@ -201,12 +201,77 @@ def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[S
 def _run(path: Path) -> tuple[Summary, list[int]]:
     try:
         with pq.ParquetFile(path) as file:
-            summary = summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
+            summary = _summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
             return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the run again"]) from None
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
         raise ConfigError([f"{path}: no rows of an experiment run in it: delete it, and make the run again"]) from None
+
+
+def _summary_of(row: dict[str, Any]) -> Summary:
+    latency = None if row["samples"] is None else LatencySummary(**{name: row[name] for name in _LATENCY})
+    return Summary(
+        name=row["algorithm"],
+        workload=row["workload"],
+        spec=None if row["start"] is None else parse_key(row["workload"]),
+        latency=latency,
+        **{name: row[name] for name in _PLAIN},
+    )
+
+
+def _summary_row(one: Summary) -> dict[str, Any]:
+    spec = one.spec
+    latency = asdict(one.latency) if one.latency is not None else dict.fromkeys(_LATENCY)
+    return {
+        "workload": one.workload,
+        "algorithm": one.name,
+        "start": spec.start if spec else None,
+        "delta": spec.delta if spec else None,
+        "seed": spec.seed if spec else None,
+        **{name: getattr(one, name) for name in _PLAIN},
+        **latency,
+    }
+
+
+def _save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
+    """Write a Parquet file that appears when it is whole."""
+    schema = _SPEEDS.with_metadata(
+        {
+            _KEY: workload.key.encode(),
+            _CAPACITY: repr(float(workload.capacity)).encode(),
+            _COUNT: str(len(workload.measurements)).encode(),  # one without partitions has no row
+            _CONDITIONS: json.dumps(asdict(conditions)).encode(),
+        }
+    )
+    rows = [(number, tp, speed) for number, speeds in enumerate(workload.measurements) for tp, speed in speeds.items()]
+    table = pa.table(
+        {
+            "measurement": pa.array([number for number, _, _ in rows], pa.int32()),
+            "topic": pa.array([tp.topic for _, tp, _ in rows], pa.string()).dictionary_encode(),
+            "partition": pa.array([tp.partition for _, tp, _ in rows], pa.int32()),
+            "speed": pa.array([speed for _, _, speed in rows], pa.float64()),
+        },
+        schema=schema,
+    )
+    with whole_file(path) as partial:
+        pq.write_table(table, partial, compression="zstd")
+
+
+def _load_load(path: Path) -> tuple[Workload, Conditions]:
+    """What `_save_load` wrote, partitions in the order in which they were."""
+    try:
+        table = pq.read_table(path)
+        notes = table.schema.metadata
+        measurements: list[dict[TopicPartition, float]] = [{} for _ in range(int(notes[_COUNT]))]
+        for number, topic, partition, speed in zip(*(table[name].to_pylist() for name in _SPEEDS.names), strict=True):
+            measurements[number][TopicPartition(topic, partition)] = speed
+        workload = Workload(notes[_KEY].decode(), float(notes[_CAPACITY]), measurements)
+        return workload, conditions_of(notes[_CONDITIONS])
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: register the load again"]) from None
+    except (pa.ArrowInvalid, KeyError, IndexError, TypeError, ValueError):
+        raise ConfigError([f"{path}: no load in it: delete it, and register the load again"]) from None
 
 
 def _make(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Algorithms of other people: functions of plain values that are made to follow the whole of a packing problem."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from itertools import count
 from typing import Any, NoReturn, SupportsIndex
@@ -34,16 +35,11 @@ class CustomAlgorithm:
     """
 
     def __init__(self, name: str, function: PlainFunction) -> None:
-        """`name` is for messages."""
         self._name = name
         self._function = function
 
     def __call__(self, problem: PackingProblem, random: RandomSource) -> Assignment:
-        """The function's packing.
-
-        Raises:
-            ConfigError: its answer is no packing of these partitions.
-        """
+        """The function's packing. Raises `ConfigError` if its answer is none of these partitions."""
         speeds = {(p.topic, p.partition): problem.speeds[p] for p in sorted(problem.speeds)}
         homes = {p: home for p in sorted(problem.speeds) if (home := problem.home(p)) is not None}
         current = {(p.topic, p.partition): int(home) for p, home in homes.items()}
@@ -80,22 +76,21 @@ class _InstalledAlgorithm:
 
     def __init__(self, entry_point: EntryPoint) -> None:
         self._entry_point = entry_point
-        self._algorithm: CustomAlgorithm | None = None
 
     def __call__(self, problem: PackingProblem, random: RandomSource) -> Assignment:
-        if self._algorithm is None:
-            self._algorithm = CustomAlgorithm(self._entry_point.name, self._function())
         return self._algorithm(problem, random)
 
-    def _function(self) -> PlainFunction:
-        where = f"algorithm '{self._entry_point.name}': entry point {self._entry_point.value}"
+    @cached_property
+    def _algorithm(self) -> CustomAlgorithm:
+        name = self._entry_point.name
+        where = f"algorithm '{name}': entry point {self._entry_point.value}"
         try:
             function: PlainFunction = self._entry_point.load()
         except (ImportError, AttributeError) as e:
             raise ConfigError([f"{where}: {e}: mend or remove the package that brings it"]) from e
         if not callable(function):
             raise ConfigError([f"{where}: is no function: name one that packs"])
-        return function
+        return CustomAlgorithm(name, function)
 
 
 def installed_algorithms() -> Iterator[tuple[str, PackFunction]]:

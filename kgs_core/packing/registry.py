@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from typing import Final
 
 from kgs_core.errors import ConfigError
@@ -33,29 +33,16 @@ def _search(problem: PackingProblem, random: RandomSource) -> Assignment:
     return search(problem, random)
 
 
-class AlgorithmTable(MutableMapping[str, PackFunction]):
+class AlgorithmTable(UserDict[str, PackFunction]):
     """Table of algorithms by name; those that packages bring are added at the first look, not at import."""
 
     def __init__(self, own: dict[str, PackFunction]) -> None:
         self._table = own
         self._is_whole = False
 
-    def __getitem__(self, name: str) -> PackFunction:
-        return self._whole()[name]
-
-    def __setitem__(self, name: str, pack: PackFunction) -> None:
-        self._whole()[name] = pack
-
-    def __delitem__(self, name: str) -> None:
-        del self._whole()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._whole())
-
-    def __len__(self) -> int:
-        return len(self._whole())
-
-    def _whole(self) -> dict[str, PackFunction]:
+    @property
+    def data(self) -> dict[str, PackFunction]:  # type: ignore[override]
+        """All of them."""
         if not self._is_whole:
             self._is_whole = True
             for name, pack in installed_algorithms():

@@ -160,8 +160,6 @@ def capacity_of(
     """Capacity to pack by.
 
     Args:
-        packing: as configured.
-        learnt: from the reports.
         standing: what the Target that stands remembers.
         first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.
     """

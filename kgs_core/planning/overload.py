@@ -54,10 +54,8 @@ def fast_partitions(
     """The partitions faster than `capacity`, by topic and number.
 
     Args:
-        target: partition -> consumer.
         packed: speeds that the target was made with, bytes/s.
         written: write speeds, bytes/s, at most `packed`.
-        capacity: C, bytes/s.
     """
     counts = Counter(p.topic for p in packed)
     return [
@@ -79,9 +77,6 @@ def full_consumers(
     """The consumers above `capacity` that read several partitions, by number.
 
     Args:
-        target: partition -> consumer.
-        packed: speeds that the target was made with, bytes/s.
-        capacity: C, bytes/s.
         consumers_needed: how many there would be without a bound; None: unknown, or no more than there are.
     """
     loads = consumer_loads(target, packed)

@@ -37,9 +37,7 @@ def to_joined(
 
     Args:
         planned: partition -> consumer, joined or not.
-        readers: who is there.
         speeds: what each partition is packed with; None: not known well enough to pack by, so only the idle take over.
-        capacity: of one consumer, bytes/s.
     """
     found = dict(planned)
     unread = readers.unread(planned.keys())

@@ -70,12 +70,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Outcome of another algorithm for the same load.
-
-    Attributes:
-        moved: number of partitions that change their consumer.
-        max_load_bytes_per_s: load of the most loaded consumer.
-    """
+    """Outcome of another algorithm for the same load."""
 
     algorithm: str
     consumers: int
@@ -90,7 +85,6 @@ class Plan:
 
     Attributes:
         capacity: C that was packed with, bytes/s.
-        target: every partition of the load -> its consumer.
         moves: from the fastest partition to the slowest.
         rscore: of the moves; dimensionless, at write speeds.
         load: what each consumer is given, bytes/s, by number, with the share of the backlog that was packed.
@@ -155,9 +149,7 @@ def make_plan(
     What is unread goes to consumers that have joined, as far as they have room: see `to_joined`.
 
     Args:
-        load: every partition that must have a consumer.
         group: the consumers as they are; what they read beside `load` is passed over.
-        settings: algorithm, capacity and bounds.
         new_random: makes a generator, the same one every time, so that no algorithm's result depends on which others
             were asked.
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.

@@ -23,7 +23,6 @@ class HeldBack:
     """A change that waits, because it would move more than may be moved.
 
     Attributes:
-        rscore: of the change.
         moved: Rscore of the changes within the last hour, those that were forced among them.
         most: what both together may be.
     """
@@ -40,13 +39,7 @@ class HeldBack:
 
 
 def over_budget(rscore: float, moved: float, most: float | None) -> HeldBack | None:
-    """Why a change that nothing forces must wait; None: it need not. One that moves nothing never does.
-
-    Args:
-        rscore: of the change.
-        moved: Rscore of the changes within the last hour.
-        most: what both together may be; None: no bound.
-    """
+    """Why a change that nothing forces must wait; None: it need not. One that moves nothing never does."""
     if most is None or rscore <= 0 or rscore + moved <= most + _ROUNDING:
         return None
     return HeldBack(rscore, moved, most)

@@ -59,11 +59,9 @@ class Watched:
         lost: consumers whose incarnation is dead or suspected, and that nobody is starting.
         restarted: consumers whose incarnation is newer than the Target.
         failing: consumers that are quarantined, because every start of them fails.
-        since_packing_s: time since partitions were packed last.
         unusable: numbers that cannot be started, because a process of theirs that is of no use may still live: they
             read on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
-        standing: spares of the newest Target.
     """
 
     target: Assignment
@@ -157,12 +155,6 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
       what is moved for them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
 
-    Args:
-        load: every partition there is now.
-        watched: the group as it is.
-        settings: capacities, algorithm, bounds, timeout.
-        new_random: see `make_plan`.
-
     References:
         Landau 2022, section "Controller", the Sentinel state.
     """
@@ -206,12 +198,12 @@ def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> 
     overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings)
     found = (
         ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
-        ExitCondition(Reason.UNOWNED, partitions=_ascending(() if are_owned else known - owner.keys())),
-        ExitCondition(Reason.DIFFERENT, partitions=_ascending(_differing(owner, target))),
+        ExitCondition(Reason.UNOWNED, partitions=() if are_owned else tuple(sorted(known - owner.keys()))),
+        ExitCondition(Reason.DIFFERENT, partitions=tuple(sorted(_differing(owner, target)))),
         ExitCondition(Reason.LOST, tuple(sorted(watched.lost & wanted))),
         ExitCondition(Reason.RESTARTED, tuple(sorted(watched.restarted & wanted))),
         ExitCondition(Reason.FAILING, tuple(sorted(watched.failing & wanted))),
-        ExitCondition(Reason.CHANGED, partitions=_ascending(known ^ target.keys() if has_changed else ())),
+        ExitCondition(Reason.CHANGED, partitions=tuple(sorted(known ^ target.keys())) if has_changed else ()),
     )
     holding = tuple(condition for condition in found if condition.consumers or condition.partitions)
     is_calm = not load.unknown and are_owned
@@ -230,11 +222,7 @@ def _asks(reason: Reason, plan: Plan, load: Load, watched: Watched, settings: Pa
         case Reason.CHANGED:
             return differs
         case _:
-            return differs or _can_hand_over(plan, watched)
-
-
-def _can_hand_over(plan: Plan, watched: Watched) -> bool:
-    return any(c in watched.joined and watched.current.get(p) != c for p, c in plan.target.items())
+            return differs or any(c in watched.joined and watched.current.get(p) != c for p, c in plan.target.items())
 
 
 def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
@@ -264,7 +252,3 @@ def _overloaded(
         if len(read) > 1 and (load := math.fsum(read)) > capacity:
             found[consumer] = load - capacity
     return found
-
-
-def _ascending(partitions: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
-    return tuple(sorted(partitions))

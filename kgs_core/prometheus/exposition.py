@@ -91,7 +91,6 @@ class MetricsServer:
 
         Args:
             page: gives the newest page; called by any thread.
-            address: to listen at.
             port: 0 takes a free one.
 
         Raises:

@@ -11,7 +11,6 @@ def judged_topics(view: GroupView, silent: Collection[Incarnation]) -> dict[str,
     """Every topic that somebody reads who is heard -> share of bad records (0 to 1) by its worst reader; None: few.
 
     Args:
-        view: what the group's topics say.
         silent: who is suspected: what such a one said last may be long over, and others may read its topics.
     """
     found: dict[str, float | None] = {}

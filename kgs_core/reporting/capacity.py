@@ -18,12 +18,7 @@ _SOURCES: Mapping[Source, str] = {
 
 
 def capacity_sentences(found: Capacity, now_ms: int | None = None) -> Iterator[str]:
-    """The drift, where somebody should know of it.
-
-    Args:
-        found: the capacity.
-        now_ms: wall clock, ms since 1970; a time of another day than this one is said with its date.
-    """
+    """The drift, where somebody should know of it; with its date if that is not the day of `now_ms`, since 1970."""
     if (drift := found.drift) is None or not found.has_drifted:
         return
     than = "less" if drift < 0 else "more"

@@ -22,7 +22,6 @@ class ExternalFacts:
         speeds: write speeds as measured last, bytes/s; without those that are not known.
         measured_age_s: how old that measurement is; None: there is none.
         lags: offsets that the lake has not yet, by partition; None where that is not known.
-        problems: what could not be learned, a line each.
         bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
         unknown: partitions that it has without a speed.
     """
@@ -47,9 +46,6 @@ class ConsumerRow:
         lag: offsets of these that the lake has not yet; None where one is not known.
         known_lag: of the others (None: of none), without `lag_unknown_partitions`.
         batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
-        stopped: which of these stand still, and why.
-        state: for people.
-        needs_attention: somebody should know of it.
         process: that it is, as it says itself; None before its first report.
         work: done since its start; None: it does not say.
     """

@@ -20,12 +20,7 @@ class GroupAlert(StrEnum):
 
 
 def group_alerts(found: GroupStatus, *, has_listened: bool) -> Alerts:
-    """How it is with each.
-
-    Args:
-        found: the group as an observer knows it.
-        has_listened: for long enough to tell who is silent.
-    """
+    """How it is with each; `has_listened`: for long enough to tell who is silent."""
     seen, hot = found.facts, found.hot_partitions or {}
     limit = found.capacity.packing.consumer_capacity
     lines = {

@@ -1,7 +1,7 @@
 """Counters and histograms over what the group's topics say, from the moment on at which the counting began. Pure."""
 
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import TypeVar
@@ -25,11 +25,12 @@ from kgs_core.planning.triggers import Reason
 from kgs_core.reporting.metric_samples import Sample
 
 T = TypeVar("T")
+Series = tuple[str, tuple[str, ...]]
+"""Metric and the values of its labels."""
 OTHER = "other"
 _FORCED = ("false", "true")
 _NO_CHANGE = Change(0, "", 0, 0.0, 0)
 _MOST_REMEMBERED = 20_000
-_REFUSED = ("ahead", "error", OTHER)
 _OF_WORK = ("kgs_commits_total", "kgs_commit_seconds_total", "kgs_consumer_cpu_seconds_total")
 
 
@@ -64,12 +65,7 @@ class GroupCounters:
         self._times = {name: Histogram(f"kgs_change_{name.removesuffix('_s')}_seconds") for name, _ in _NO_CHANGE.times}
         self.unread = Histogram("kgs_partition_unread_seconds")
         # All are there from the first look on: of a series that begins with 1, nobody sees that it rose
-        self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter(dict.fromkeys(_series(), 0))
-        self._totals: dict[tuple[str, tuple[str, ...]], float] = {
-            **{("kgs_rscore_total", (forced,)): 0.0 for forced in _FORCED},
-            **{(name, ()): 0.0 for name in _OF_WORK},
-            **{("kgs_commits_refused_total", (reason,)): 0.0 for reason in _REFUSED},
-        }
+        self._totals: defaultdict[Series, float] = defaultdict(float, dict.fromkeys(_series(), 0.0))
         self._work: dict[Incarnation, tuple[int, WorkDone]] = {}
         self._changes: dict[tuple[int, str], bool] = {}
         self._ended: dict[Incarnation, None] = {}
@@ -109,8 +105,6 @@ class GroupCounters:
 
     def samples(self) -> Iterator[Sample]:
         """All counters."""
-        for (name, labels), count in sorted(self._counts.items()):
-            yield Sample(name, labels, count)
         for (name, labels), total in sorted(self._totals.items()):
             yield Sample(name, labels, total)
 
@@ -127,8 +121,8 @@ class GroupCounters:
             if len(self._changes) > 2 * MAX_HISTORY:
                 del self._changes[next(iter(self._changes))]  # by when it was seen: clocks go back
             if self._is_counting:
-                self._counts["kgs_changes_total", (reason_label(change.reason), forced)] += 1
-                self._counts["kgs_moved_partitions_total", (forced,)] += change.moved
+                self._totals["kgs_changes_total", (reason_label(change.reason), forced)] += 1
+                self._totals["kgs_moved_partitions_total", (forced,)] += change.moved
                 self._totals["kgs_rscore_total", (forced,)] += change.rscore
         if change.duration_s is not None and not self._changes[key]:
             self._changes[key] = True
@@ -153,9 +147,9 @@ class GroupCounters:
             return
         _remember(self._ended, incarnation, None)
         if self._is_counting:
-            self._counts["kgs_consumers_ended_total", (str(report.ending or OTHER),)] += 1
+            self._totals["kgs_consumers_ended_total", (str(report.ending or OTHER),)] += 1
             if report.ending is Ending.FAILED and incarnation not in self._have_read:
-                self._counts["kgs_consumer_start_failures_total", ()] += 1
+                self._totals["kgs_consumer_start_failures_total", ()] += 1
 
     def _take_work(self, member: Member, sequence: int, work: WorkDone) -> None:
         """Add what is more than at the last report; one that is older, read again, adds nothing."""
@@ -174,10 +168,10 @@ class GroupCounters:
             ("kgs_consumer_full_seconds_total", label): work.full_s - before.full_s,
         }
         for series, value in more.items():
-            self._totals[series] = self._totals.get(series, 0.0) + max(0.0, value)
+            self._totals[series] += max(0.0, value)
 
 
-def _refused(work: WorkDone, before: WorkDone) -> dict[tuple[str, tuple[str, ...]], int]:
+def _refused(work: WorkDone, before: WorkDone) -> dict[Series, int]:
     """Batches that did not land since the last report, by reason; a version that says none of it has `OTHER` alone."""
     refused = work.refused - before.refused
     if work.outrun is None:
@@ -189,13 +183,15 @@ def _refused(work: WorkDone, before: WorkDone) -> dict[tuple[str, tuple[str, ...
     }
 
 
-def _series() -> Iterator[tuple[str, tuple[str, ...]]]:
+def _series() -> Iterator[Series]:
     """Every series that is counted."""
     for reason in (*(each.name.lower() for each in Reason), OTHER):
         yield from (("kgs_changes_total", (reason, forced)) for forced in _FORCED)
-    yield from (("kgs_moved_partitions_total", (forced,)) for forced in _FORCED)
+    for forced in _FORCED:
+        yield from ((name, (forced,)) for name in ("kgs_moved_partitions_total", "kgs_rscore_total"))
     yield from (("kgs_consumers_ended_total", (str(ending),)) for ending in (*Ending, OTHER))
-    yield ("kgs_consumer_start_failures_total", ())
+    yield from (("kgs_commits_refused_total", (reason,)) for reason in ("ahead", "error", OTHER))
+    yield from ((name, ()) for name in ("kgs_consumer_start_failures_total", *_OF_WORK))
 
 
 def _remember(known: dict[Incarnation, T], incarnation: Incarnation, what: T) -> None:

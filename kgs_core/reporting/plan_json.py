@@ -4,7 +4,7 @@ from typing import Any
 
 from kgs_core.model import Assignment
 from kgs_core.planning.overload import FastPartition, Overload
-from kgs_core.planning.plan import Move, Plan
+from kgs_core.planning.plan import Plan
 from kgs_core.reporting.plain_values import picked, plain
 
 _OF_ALTERNATIVE = ("algorithm", "consumers", "rscore", "moved", "max_load_bytes_per_s")
@@ -24,7 +24,12 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     return {
         **picked(plan, "algorithm", "consumers", "rscore"),
         "assignment": assignment_values(plan.target),
-        "moves": [_move(move) for move in plan.moves],
+        "moves": [
+            picked(m.partition, "topic", "partition")
+            | {"from": m.source, "to": m.destination}
+            | picked(m, "bytes_per_s")
+            for m in plan.moves
+        ],
         "load": plain(plan.load),
         "overloaded": [_overload(overload) for overload in plan.overloaded],
         "alternatives": [picked(other, *_OF_ALTERNATIVE) for other in plan.alternatives],
@@ -38,11 +43,6 @@ def assignment_values(assignment: Assignment) -> dict[str, dict[str, int]]:
     for partition, consumer in sorted(assignment.items()):
         topics.setdefault(partition.topic, {})[str(partition.partition)] = consumer
     return topics
-
-
-def _move(move: Move) -> dict[str, Any]:
-    place = picked(move.partition, "topic", "partition")
-    return {**place, "from": move.source, "to": move.destination, **picked(move, "bytes_per_s")}
 
 
 def _overload(overload: Overload) -> dict[str, Any]:

@@ -36,7 +36,6 @@ class GroupStatus:
         waiting: partitions that are not where they shall be -> why.
         lag: offsets that the lake has not yet; None where one partition's is not known.
         known_lag: of the others (None: of none), without `lag_unknown_partitions`.
-        facts: what it was made with.
         capacity: of a consumer, as configured and as learnt.
         outdated: consumers of another version or configuration than wanted.
         bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
@@ -128,15 +127,7 @@ class GroupStatus:
 
 
 def group_status(settings: Settings, view: GroupView, facts: ExternalFacts, now: float, time_ms: int) -> GroupStatus:
-    """The group as of `now`.
-
-    Args:
-        settings: of the group.
-        view: what its topics say.
-        facts: what they do not say.
-        now: monotonic seconds, on the clock that the view was made with.
-        time_ms: wall clock, ms since 1970.
-    """
+    """The group as of `now`, on the view's monotonic clock; `time_ms`: wall clock, ms since 1970."""
     target = view.target.message if view.target is not None else None
     suspects = view.suspects(now, settings.membership.suspect_after_s)
     goal = goal_of(view, target, suspects)
@@ -174,9 +165,7 @@ def observed_status(settings: Settings, state: ControllerState, now: float) -> G
     """The group as an observer knows it; a measurement that is too old to pack by counts as none.
 
     Args:
-        settings: of the group.
         state: what the observer knows; what it knows of silence is as of its last reading.
-        now: steady clock, seconds.
     """
     facts = ExternalFacts()
     if (measured := state.fresh(now)) is not None:

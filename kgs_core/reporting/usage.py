@@ -88,9 +88,7 @@ class UsageCount:
         """What is known of `period`; what was reported until its end has been taken.
 
         Args:
-            period: that is asked for.
             known_since_ms: when the first report was made that the topic still has; None: it has none.
-            refused: records that were left out.
         """
         lives, silences = list(self._lives), list(self._silences)
         for incarnation, last in self._last.items():

@@ -32,7 +32,6 @@ class LoadCost:
     Attributes:
         name: `kafka`, `keda`, or a packer's.
         setting: what was chosen so that the p99 is low enough, in words.
-        summary: of the replay.
         consumers: at each measurement; `least`: as many as its load takes at least, ceil(sum of speeds / C).
         is_met: whether the p99 is low enough; else no setting that was tried does it, and this is the one nearest.
     """
@@ -47,7 +46,8 @@ class LoadCost:
     @property
     def p99_s(self) -> float:
         """Of its latency; 0 where nothing was written."""
-        return _p99(self.summary)
+        latency = self.summary.latency
+        return latency.p99_s if latency is not None and latency.p99_s is not None else 0.0
 
 
 def own_cost(
@@ -128,8 +128,3 @@ def _cost(workload: Workload, conditions: Conditions, name: str, setting: str, s
     steps = list(replay(workload, strategy, conditions))
     (summary,) = summarize([Replayed(name, workload.key, workload.spec, steps)], conditions)
     return LoadCost(name, setting, summary, tuple(s.consumers for s in steps), tuple(s.least for s in steps))
-
-
-def _p99(summary: Summary) -> float:
-    latency = summary.latency
-    return latency.p99_s if latency is not None and latency.p99_s is not None else 0.0

@@ -4,14 +4,17 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from kgs_core.group.view.handover_gaps import Handover
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
+from kgs_core.reporting.plain_values import plain
 from kgs_core.reporting.usage import GroupUsage, Period, overlap_s
 from kgs_core.simulation.at_p99 import LoadCost
 
 VERSION = 1
+_rounded = partial(plain, digits=6)
 _HOUR_S = 3600.0
 _NEXT_TO_EACH_OTHER = 1.5
 """Intervals between two measurements from which on there is a gap between them."""
@@ -84,12 +87,10 @@ class Bill:
     Attributes:
         group: name of the group, or of the file that the load is from.
         period: that was asked for, as far as it is over.
-        is_over: whether all of it is.
         capacity: C, bytes/s.
         p99_s: latency that the costs are compared at; None: there is no load to compare by.
         compared_s: for how long both the load and the consumers are known: the comparison is about this time.
         usage: of the group; None: there is none, the load is from a file.
-        moves: None where `usage` is.
         costs: the group's own algorithm by the model, then the others.
         recording: of the time that is compared.
         notes: what is not known, and why; a line each.
@@ -255,7 +256,3 @@ def cost_of_moves(handovers: Sequence[Handover], recording: Recording | None, ca
 def moment(time_ms: int) -> str:
     """`2026-11-24T08:00:00Z`."""
     return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _rounded(value: float | None) -> float | int | None:
-    return round(value, 6) if isinstance(value, float) else value

@@ -17,7 +17,6 @@ class Replayed:
     """One run of a grid: a load through one algorithm or baseline.
 
     Attributes:
-        workload: key of the load.
         spec: what the load was generated from; None: it was recorded.
         order: 0: partitions are dealt as the first measurement has them; else the number of a shuffled order (`kafka`).
     """
@@ -39,7 +38,6 @@ class Summary:
         least: mean of the lower bound on consumers.
         latency: None unless recorded.
         consumer_hours: of all measurements, each as long as the latency model has it.
-        least_consumer_hours: the same for the lower bound.
         bytes_delayed: stored bytes read later than at once; None unless latency was recorded.
     """
 

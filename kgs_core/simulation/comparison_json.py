@@ -1,14 +1,16 @@
 """A comparison as plain values for JSON: conditions, every replay, means over seeds, and the fronts."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
+from kgs_core.reporting.plain_values import plain
 from kgs_core.simulation.comparison import Summary
 from kgs_core.simulation.groups import FIGURES, SeedGroup, SeedSpread, front_of
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import StreamSpec
 
-_DIGITS = 9
+_rounded = partial(plain, digits=9)
 
 
 def comparison_values(
@@ -62,7 +64,3 @@ def _spread(spread: SeedSpread | None) -> dict[str, Any] | None:
     if spread is None:
         return None
     return {"mean": _rounded(spread.mean), "low": _rounded(spread.low), "high": _rounded(spread.high)}
-
-
-def _rounded(value: float | None) -> float | int | None:
-    return round(value, _DIGITS) if isinstance(value, float) else value

@@ -28,7 +28,6 @@ class SeedGroup:
 
     Attributes:
         load: what the loads have in common: `uniform-delta05`, or the key of a recorded one.
-        runs: one for each seed.
         orders: of the same name with shuffled orders.
     """
 
@@ -73,16 +72,12 @@ FIGURES: dict[str, Callable[[Summary], float | None]] = {
 """Name, also in JSON -> figure. Latencies are seconds, a share is of the samples, bytes are stored ones."""
 
 
-def load_of(run: Summary) -> str:
-    """The load's key without its seed."""
-    return run.workload.replace(f"-seed{run.spec.seed}", "", 1) if run.spec is not None else run.workload
-
-
 def groups_of(runs: Iterable[Summary]) -> list[SeedGroup]:
     """The runs by load, then by name, in the order in which they come."""
     found: dict[tuple[str, str], list[Summary]] = {}
     for one in runs:
-        found.setdefault((load_of(one), one.name), []).append(one)
+        load = one.workload if one.spec is None else one.workload.replace(f"-seed{one.spec.seed}", "", 1)
+        found.setdefault((load, one.name), []).append(one)
     return [
         SeedGroup(name, load, [one for one in mine if not one.order], [one for one in mine if one.order])
         for (load, name), mine in found.items()

@@ -60,8 +60,6 @@ def label_dots(ax: "Axes", dots: Mapping[str, Point], colors: Mapping[str, str],
     Args:
         ax: whose layout and scales are final.
         dots: name -> place, in units of the data.
-        colors: of names.
-        renderer: which measures text.
     """
     pixels = _pixels(renderer)
 
@@ -170,7 +168,6 @@ def spread_out(ends: "Sequence[Annotation]", frame: "Bbox", renderer: "RendererB
     Args:
         ends: of `label_ends`.
         frame: of the axes, in pixels.
-        renderer: which measures text.
     """
     boxes = {text: text.get_window_extent(renderer) for text in ends}
     middle = {text: (box.y0 + box.y1) / 2 for text, box in boxes.items()}

@@ -18,9 +18,7 @@ def comparison_charts(groups: Sequence[SeedGroup], replays: Sequence[Replayed], 
     """All that a comparison shows: of each load the front, with latency also the bill; of one also what it read with.
 
     Args:
-        groups: of all loads.
         replays: measurement by measurement, the first seed of each name first.
-        latency: whether late data was modelled.
     """
     charts: list[Chart] = []
     loads = list(dict.fromkeys(group.load for group in groups))
@@ -47,32 +45,23 @@ def front_chart(title: str, groups: Sequence[SeedGroup], front: Sequence[str]) -
     )
 
 
-def bill_chart(title: str, groups: Sequence[SeedGroup]) -> Chart:
+def bill_chart(load: str, groups: Sequence[SeedGroup]) -> Chart:
     """What each costs in consumer hours and in latency, beside the hours that nobody can go below."""
-    least = groups[0].spread(FIGURES["least_consumer_hours"])
-    return Chart(
-        f"{title}: the bill",
-        "consumer hours",
-        "p99 latency, s",
-        dots=_dots(groups, "consumer_hours", "p99_latency_s"),
-        mark=(least.mean, "least") if least is not None else None,
-        x_from_zero=False,
-        scale="log y",
-    )
+    keys = ("consumer_hours", "p99_latency_s", "least_consumer_hours")
+    return _beside_least(groups, keys, (f"{load}: the bill", "consumer hours", "p99 latency, s"))
 
 
-def latency_chart(title: str, groups: Sequence[SeedGroup]) -> Chart:
+def latency_chart(load: str, groups: Sequence[SeedGroup]) -> Chart:
     """With how many consumers data is read how late on the average."""
-    least = groups[0].spread(FIGURES["least_consumers"])
-    return Chart(
-        f"{title}: latency",
-        "mean consumers",
-        "mean latency, s",
-        dots=_dots(groups, "mean_consumers", "mean_latency_s"),
-        mark=(least.mean, "least") if least is not None else None,
-        x_from_zero=False,
-        scale="log y",
-    )
+    keys = ("mean_consumers", "mean_latency_s", "least_consumers")
+    return _beside_least(groups, keys, (f"{load}: latency", "mean consumers", "mean latency, s"))
+
+
+def _beside_least(groups: Sequence[SeedGroup], keys: tuple[str, str, str], names: tuple[str, str, str]) -> Chart:
+    """Figures of x and y, and a mark at the least x; `names` are of the title and the axes."""
+    least = groups[0].spread(FIGURES[keys[2]])
+    mark = (least.mean, "least") if least is not None else None
+    return Chart(*names, dots=_dots(groups, *keys[:2]), mark=mark, x_from_zero=False, scale="log y")
 
 
 def consumers_chart(replays: Sequence[Replayed], front: Sequence[str]) -> Chart:

@@ -22,7 +22,6 @@ class LatencySummary:
     """Latencies of all samples of one replay, seconds.
 
     Attributes:
-        samples: how many there are.
         delayed: how many of them are above 0.
         mean_s, p95_s, p99_s: of all; None without samples.
         p90_delayed_s: of those above 0; None without any.
@@ -45,7 +44,6 @@ class LatencyPool:
     """Percentiles of the samples of many stretches, found without making or sorting the samples."""
 
     def __init__(self, stretches: Iterable[Stretch]) -> None:
-        """Take the stretches of a whole replay."""
         table = np.array(list(stretches), dtype=np.float64).reshape(-1, 3)
         first, slope, count = table[:, 0], table[:, 1], table[:, 2].astype(np.int64)
         self._size = int(count.sum())

@@ -10,13 +10,7 @@ from kgs_core.simulation.workload import Workload
 
 
 def recorded_workload(key: str, measurements: Sequence[RecordedMeasurement], capacity: BytesPerSecond) -> Workload:
-    """The load in `measurements`, each of which lasts as long as any other whatever its time says.
-
-    Args:
-        key: what results call it.
-        measurements: in order of time.
-        capacity: C in the unit of their speeds.
-    """
+    """The load in `measurements`, each of which lasts as long as any other whatever its time says."""
     return Workload(key, capacity, [measurement.speeds for measurement in measurements])
 
 

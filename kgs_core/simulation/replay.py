@@ -24,7 +24,6 @@ class Conditions:
     Attributes:
         capacity_bytes_per_s: C, to tell bytes; speeds themselves may be in any unit.
         latency: settings of the latency model; its interval and pause hold elsewhere, too.
-        record_latency: whether the model runs.
     """
 
     capacity_bytes_per_s: float = DEFAULT_CAPACITY
@@ -52,11 +51,7 @@ class Step(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Whether there is an algorithm or baseline of this name.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Raise a `ConfigError` unless there is an algorithm or baseline of this name."""
     if parse_name(name) is None and find_baseline(name) is None:
         raise ConfigError([f"'{name}': write an algorithm ({', '.join(ALGORITHMS)}), {baseline_usage()}"])
 
@@ -67,9 +62,6 @@ def strategy_of(
     """What goes by this name, fresh.
 
     Args:
-        name: as `check_name` takes it.
-        workload: what is going to be replayed.
-        conditions: of the replay.
         random: for algorithms that begin with a shuffled list, and for `shuffled`.
         shuffled: a baseline with the partitions in an order drawn from `random`.
 

@@ -21,7 +21,6 @@ class RoundRobin:
     """
 
     def __init__(self, consumers: int, order: Iterable[TopicPartition]) -> None:
-        """Deal the partitions of the first measurement in this order."""
         self._consumers = consumers
         self._home: dict[TopicPartition, ConsumerId] = {}
         for partition in order:

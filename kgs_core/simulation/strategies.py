@@ -26,7 +26,6 @@ class Strategy(Protocol):
 
     def place(self, speeds: WriteSpeeds, current: Assignment, /) -> Placement:
         """The placement that follows `current`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,6 @@ class Baseline:
 
     Attributes:
         name: how it is called, also with a parameter: `name:24`.
-        about: what it is, for help.
         begin: the strategy, fresh, of a parameter that is accepted and a load.
         parameter: what stands after the colon, for help; empty: nothing may.
         accepts: whether this can stand there.
@@ -68,14 +66,6 @@ class Packer:
         random: RandomSource,
         consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT,
     ) -> None:
-        """Fresh, before any measurement.
-
-        Args:
-            pack: the algorithm.
-            capacity: C, in the unit of the speeds.
-            random: for algorithms that begin with a shuffled list.
-            consumer_weight: what one consumer is worth in Rscore, for the algorithms that weigh; None: any.
-        """
         self._pack = pack
         self._capacity = capacity
         self._random = random

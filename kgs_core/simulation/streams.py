@@ -14,7 +14,6 @@ def generate(spec: StreamSpec, random: RandomSource) -> Workload:
     measurements after s_0 instead of N in all (docs/adr/0007).
 
     Args:
-        spec: what to draw.
         random: must be made from `spec` alone, so that the stream is the same wherever it is drawn.
 
     References:

@@ -59,7 +59,6 @@ class Workload:
     """A load that is there in full.
 
     Attributes:
-        key: its name among results.
         capacity: packing capacity C, in the unit of the speeds.
         measurements: write speeds of every partition there was, in order of time.
         spec: what it was generated from; None: it was recorded.
@@ -72,11 +71,7 @@ class Workload:
 
 
 def parse_key(key: str) -> StreamSpec:
-    """The stream that `StreamSpec.key` names.
-
-    Raises:
-        ConfigError: it names none.
-    """
+    """The stream that `StreamSpec.key` names. Raises `ConfigError` if it names none."""
     found = _KEY.fullmatch(key)
     start = next((start for start in STARTS if found and found["start"] == start), None)
     if found is None or start is None:

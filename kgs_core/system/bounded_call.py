@@ -12,9 +12,7 @@ def answer_within(timeout_s: float, question: Callable[[], T], name: str) -> T:
     """What `question` gives, or raises. It is asked by a thread, which is left behind where it does not come back.
 
     Args:
-        timeout_s: how long all of it may take.
         question: must do no harm where it comes back later, to nobody.
-        name: the thread's.
 
     Raises:
         TimeoutError: it has not come back.

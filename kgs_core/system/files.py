@@ -11,11 +11,7 @@ from kgs_core.errors import ConfigError
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that people name.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
+    """The text of a file that people name. Raises `ConfigError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as e:
@@ -57,21 +53,13 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once.
-
-    Raises:
-        ConfigError: it cannot be written there.
-    """
+    """Write a file at once, as `whole_file`."""
     with whole_file(path) as partial:
         partial.write_bytes(content)
 
 
 def check_writable(option: str, path: Path) -> None:
-    """Refuse, before anything is computed, a place where no file can come to be.
-
-    Raises:
-        ConfigError: its folder is not there or not writable, or the name is a folder's.
-    """
+    """Raise a `ConfigError` for a place where no file can come to be, before anything is computed."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ConfigError([f"{option}: {path}: its folder does not exist: create it first"])

@@ -6,11 +6,7 @@ from kgs_core.errors import ConfigError
 
 
 def moment_of(option: str, text: str) -> datetime:
-    """The moment that an option names; UTC where it has no offset.
-
-    Raises:
-        ConfigError: it names none.
-    """
+    """The moment that an option names; UTC where it has no offset. Raises `ConfigError` if it names none."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -33,7 +33,6 @@ def try_until(
 
     Args:
         attempt: must do no harm when it is made twice.
-        stop: looked at between attempts.
         say: told what is waited for, each time another thing.
         timeout_s: the last attempt begins no later.
 

@@ -23,10 +23,6 @@ def with_secrets(where: str, settings: Mapping[str, _Value]) -> dict[str, _Value
 
     A file that cannot be read counts as it was, where this process has read it before: whoever changes it is not done.
 
-    Args:
-        where: of the settings, for errors.
-        settings: name -> value, or the `${file:...}` that it stands in.
-
     Raises:
         PermanentError: a file cannot be read, or holds no secret, and did not before.
     """

@@ -22,12 +22,7 @@ _TAIL_BYTES = 65_536
 
 
 def guarded(name: str, command: Sequence[str]) -> list[str]:
-    """Command line that ends with its parent: its standard input must be a pipe that the parent holds open.
-
-    Args:
-        name: what people call it.
-        command: the program and its arguments; it gets the process id, and no standard input.
-    """
+    """Command line that ends with its parent, whose pipe must be its standard input; `command` gets the process id."""
     return ["/bin/sh", "-c", _GUARDED, name, *command]
 
 
@@ -44,8 +39,6 @@ class ChildProcess:
         """Starts nothing yet.
 
         Args:
-            name: what people call it.
-            command: the program and its arguments.
             log_file: gets what it says on stdout and stderr, start after start.
             environ: its environment; this process's own when None.
         """
@@ -103,11 +96,7 @@ class ChildProcess:
         return True
 
     def end(self, timeout_s: float) -> int | None:
-        """Ends it: SIGTERM, and after `timeout_s` seconds SIGKILL for all that is left of it.
-
-        Returns:
-            Its exit code; None when it was never started.
-        """
+        """Ends it: SIGTERM, after `timeout_s` SIGKILL for what is left. Its exit code; None: it was never started."""
         if self._process is None:
             return None
         self.terminate()

@@ -20,28 +20,23 @@ _FIRST, _LAST = 20000, 32000
 
 
 class PortReservation:
-    """Ports held for this process, by a lock file each, until `release` or the end of the process."""
+    """Ports held for this process, by a lock file each, until `release` or the end of the process.
+
+    Raises `PermanentError` if a port, or every port, is taken.
+    """
 
     def __init__(self) -> None:
         self._locks: dict[int, FileLock] = {}
 
     def reserve(self, preferred: int | None = None) -> int:
-        """A free port, `preferred` if that is one.
-
-        Raises:
-            PermanentError: no port is free.
-        """
+        """A free port, `preferred` if that is one."""
         for port in _to_try(preferred):
             if self._lock(port):
                 return port
         raise PermanentError(f"{HOST}: no free port from {_FIRST} to {_LAST}: end what holds them")
 
     def reserve_exactly(self, port: int) -> int:
-        """`port`.
-
-        Raises:
-            PermanentError: it is taken.
-        """
+        """`port`."""
         if not self._lock(port):
             raise PermanentError(f"{HOST}:{port}: in use: end what listens there or choose another port")
         return port

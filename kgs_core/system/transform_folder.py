@@ -21,7 +21,7 @@ def use_folder_of(config_file: Path, settings: Settings) -> None:
     Only where a rule names a function: a group without one loads no code from there. That the working directory is not
     on the path is the business of whoever starts a process: `-P`, and `spark.executorEnv.PYTHONSAFEPATH`.
     """
-    if any(rule.transform or rule.transform_arrow for rule in settings.topics):
+    if any(rule.has_transform for rule in settings.topics):
         _put_first(config_file)
     else:
         use_folder_for_tokens(config_file, settings)
@@ -34,11 +34,7 @@ def use_folder_for_tokens(config_file: Path, settings: Settings) -> None:
 
 
 def load_client_settings(config_file: Path, environ: Mapping[str, str]) -> Settings:
-    """Settings out of a file, for who connects to Kafka: its function that gives tokens can be loaded then.
-
-    Raises:
-        ConfigError: see `load_settings`.
-    """
+    """As `load_settings`, for who connects to Kafka: its function that gives tokens can be loaded then."""
     settings = load_settings(config_file, environ)
     use_folder_for_tokens(config_file, settings)
     return settings

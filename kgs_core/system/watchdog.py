@@ -81,11 +81,7 @@ class RoundLimit:
         self._since = time.monotonic()
 
     def touch(self, since: float | None = None) -> None:
-        """A round begins or ends.
-
-        Args:
-            since: when a round began of which something is in hand still; None: nothing is.
-        """
+        """A round begins, or ends; `since`: when the one began of which something is still in hand; None: nothing."""
         self._since = time.monotonic() if since is None else since
 
     def reason(self, now: float) -> str | None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kgs_core.demo.dagster_control import DagsterHome
+from kgs_core.demo.dagster_control import DagsterHome, is_open
 from kgs_core.demo.supervised_process import SupervisedProcess
 from kgs_core.system.tcp_ports import PortReservation
 from tests.waiting import wait_until
@@ -43,13 +43,13 @@ class DagsterRoom:
     def start(self) -> None:
         """All of them, and wait until they answer."""
         self.code_server.start()
-        wait_until(self.home.serves_code, UP_S, "the definitions are loaded")
+        wait_until(lambda: is_open(self.home.code_port), UP_S, "the definitions are loaded")
         self.daemon.start()
         self.webserver.start()
         self.wait_up()
 
     def wait_up(self) -> None:
-        wait_until(self.home.serves_code, UP_S, "the definitions are loaded")
+        wait_until(lambda: is_open(self.home.code_port), UP_S, "the definitions are loaded")
         wait_until(lambda: self.home.open_runs() is not None, UP_S, "the webserver answers")
 
     def kill(self, *processes: SupervisedProcess) -> None:

@@ -62,7 +62,6 @@ class ScalarType:
     name: str
 
     def __str__(self) -> str:
-        """Canonical text."""
         return self.name
 
 
@@ -74,7 +73,6 @@ class DecimalType:
     scale: int
 
     def __str__(self) -> str:
-        """Canonical text."""
         return f"decimal({self.precision},{self.scale})"
 
 
@@ -85,7 +83,6 @@ class ArrayType:
     item: "FieldType"
 
     def __str__(self) -> str:
-        """Canonical text."""
         return f"array<{self.item}>"
 
 
@@ -97,7 +94,6 @@ class MapType:
     value: "FieldType"
 
     def __str__(self) -> str:
-        """Canonical text."""
         return f"map<{self.key},{self.value}>"
 
 
@@ -108,7 +104,6 @@ class StructType:
     fields: "tuple[tuple[str, FieldType], ...]"
 
     def __str__(self) -> str:
-        """Canonical text."""
         return f"struct<{','.join(f'{_quoted(name)}:{kind}' for name, kind in self.fields)}>"
 
 
@@ -117,11 +112,7 @@ FieldType = ScalarType | DecimalType | ArrayType | MapType | StructType
 
 @lru_cache(maxsize=4096)
 def parse_type(text: str) -> FieldType:
-    """The type that a text names.
-
-    Raises:
-        ValueError: it names none; says where, what is wrong, and what to write.
-    """
+    """The type that a text names. Raises `ValueError` if none: where, what is wrong, and what to write."""
     reader = _TypeReader(text)
     found = reader.type_()
     reader.end()
@@ -129,11 +120,7 @@ def parse_type(text: str) -> FieldType:
 
 
 def canonical_type(given: object, depth: int = 0) -> str:
-    """Canonical text of a type as settings give it: its text, or for a struct a mapping of field -> type.
-
-    Raises:
-        ValueError: it is no type; says which nested field.
-    """
+    """Canonical text of a type in text, or of a struct as field -> type. Raises `ValueError` with the nested field."""
     if isinstance(given, str):
         return str(parse_type(given))
     if not isinstance(given, Mapping):

@@ -28,11 +28,7 @@ class PartitionColumn:
 
 
 def partition_column(text: str) -> PartitionColumn:
-    """The column that a word of `partition_by` means: `carrier`, or `day(_timestamp)`, which is `_timestamp_day`.
-
-    Raises:
-        ValueError: it means none.
-    """
+    """The column meant in `partition_by`, as `day(_timestamp)`: `_timestamp_day`. Raises `ValueError` if none is."""
     match = _COMPUTED.fullmatch(text)
     if match is not None:
         unit: Unit = "day" if match.group(1) == "day" else "hour"

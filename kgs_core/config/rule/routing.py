@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationError
 
 from kgs_core.config.rule.section import Section
-from kgs_core.config.rule.topic_names import TablePath, path_under_root
+from kgs_core.config.rule.topic_names import PlainPath, path_under_root
 
 Value = str | int | bool
 ROUTED_BY = {"string": str, "boolean": bool, "byte": int, "short": int, "int": int, "long": int}
 """Type of a column that rows can be routed by -> what a value of it is in kgs.yaml."""
 _IN_WORDS = {str: "a text: put it in quotes", bool: "true or false", int: "a whole number"}
-_PATH = TypeAdapter(TablePath)
+_PATH = TypeAdapter(PlainPath)
 
 
 def _tables(value: Any) -> dict[Value, str]:

@@ -9,13 +9,18 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Field,
     PlainValidator,
     SerializationInfo,
     SerializerFunctionWrapHandler,
+    StringConstraints,
     model_serializer,
     model_validator,
 )
 
+HttpAddress = Annotated[
+    str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
+]
 FINGERPRINT = "fingerprint"
 """Context of a dump that holds what all consumers must agree in."""
 

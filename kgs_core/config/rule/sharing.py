@@ -41,7 +41,7 @@ def differences(one: TopicRule, other: TopicRule) -> list[str]:
 
 def _columns(one: TopicRule, other: TopicRule) -> list[str]:
     """Columns of the values, as far as the rules say them: the same ones, or where columns are added the same types."""
-    if any(rule.transform or rule.transform_arrow or not rule.names_columns for rule in (one, other)):
+    if any(rule.has_transform or not rule.names_columns for rule in (one, other)):
         return []
     ours, theirs = one.value_columns, other.value_columns
     if one.evolve != "none":

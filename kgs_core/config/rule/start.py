@@ -4,11 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 
 def start_timestamp_ms(start: str) -> int:
-    """The instant of a start `timestamp:<ISO 8601 with offset>`, ms since 1970.
-
-    Raises:
-        ValueError: it is not such a start, or before 1970 (negative times mean earliest and latest to Kafka).
-    """
+    """The instant of a start `timestamp:<ISO 8601 with offset>`, ms since 1970. Raises `ValueError` if it is none."""
     kind, _, text = start.partition(":")
     try:
         instant = datetime.fromisoformat(text) if kind == "timestamp" else None
@@ -17,6 +13,6 @@ def start_timestamp_ms(start: str) -> int:
     if instant is None or instant.tzinfo is None:
         raise ValueError("must be earliest, latest, committed or timestamp:2026-01-31T00:00:00Z (with its offset)")
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    if instant < epoch:
+    if instant < epoch:  # negative times mean earliest and latest to Kafka
         raise ValueError("a timestamp before 1970 is not possible; say earliest")
     return (instant - epoch) // timedelta(milliseconds=1)

@@ -5,15 +5,10 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import re2
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 IN_BRACES = re.compile(r"\{(\w+)\}")
-TablePath = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
-    Field(description="use A-Z a-z 0-9 . _ - / and {topic}, or {name} of a group of 'pattern'"),
-]
 
 
 def is_topic_name(topic: str) -> bool:
@@ -22,11 +17,7 @@ def is_topic_name(topic: str) -> bool:
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuses a pattern that cannot be meant.
-
-    Raises:
-        ValueError: it is empty, or no RE2.
-    """
+    """Raise a `ValueError` for a pattern that is empty, or no RE2."""
     if pattern == "":
         raise ValueError("an empty pattern matches no topic; write .* for all of them")
     try:
@@ -44,11 +35,7 @@ def compiled(pattern: str) -> Any:
 
 
 def path_under_root(table: str) -> str:
-    """The path of a table, checked.
-
-    Raises:
-        ValueError: it has odd braces, or parts that lead elsewhere or that Delta keeps for itself.
-    """
+    """The path of a table. Raises `ValueError` for odd braces, and parts that lead elsewhere or are Delta's own."""
     bare = IN_BRACES.sub("t", table)
     if "{" in bare or "}" in bare:
         raise ValueError("only {topic}, and {name} of a group of 'pattern', may stand in braces")
@@ -56,6 +43,14 @@ def path_under_root(table: str) -> str:
     if any(p in ("", ".", "..") or p.startswith("_") for p in parts):
         raise ValueError("must be a relative path without empty, '.', '..' or '_...' parts")
     return table
+
+
+PlainPath = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9._{}/-]+$"),
+    Field(description="use A-Z a-z 0-9 . _ - / and {topic}, or {name} of a group of 'pattern'"),
+]
+TablePath = Annotated[PlainPath, AfterValidator(path_under_root)]
 
 
 def _re2_reason(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
@@ -16,7 +17,6 @@ from kgs_core.config.rule.topic_names import (
     check_pattern,
     compiled,
     is_topic_name,
-    path_under_root,
 )
 from kgs_core.config.rule.value_formats import FORMATS, problem_of_key, problem_of_schema
 
@@ -26,7 +26,6 @@ HookName = Annotated[str, StringConstraints(pattern=HOOK)]
 Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], BeforeValidator(none_is_empty)]
 """Column -> its type in the canonical text of `kgs_core.config.rule.field_types`."""
 KEY_COLUMN = "key"
-_TEXT_KEYS = "the keys of a JSON object are texts: write map<string,...>"
 
 
 def _one_is_a_list(value: Any) -> Any:
@@ -43,11 +42,6 @@ class LatestByKey(Section):
     key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
     tombstones: Literal["delete", "ignore"] = "delete"
     order: Literal["offset", "timestamp"] = "offset"
-
-    @field_validator("table")
-    @classmethod
-    def _table_stays_under_the_root(cls, table: str) -> str:
-        return path_under_root(table)
 
     @model_validator(mode="after")
     def _tombstones_have_a_key(self) -> Self:
@@ -98,24 +92,12 @@ class TopicRule(Section):
             raise ValueError("not a legal topic name; use 1 to 249 of a-z A-Z 0-9 . _ -")
         return topic
 
-    @field_validator("pattern")
+    @field_validator("pattern", "excluded")
     @classmethod
-    def _pattern_compiles(cls, pattern: str | None) -> str | None:
-        if pattern is not None:
+    def _patterns_compile(cls, patterns: Any) -> Any:
+        for pattern in _one_is_a_list(patterns):
             check_pattern(pattern)
-        return pattern
-
-    @field_validator("excluded")
-    @classmethod
-    def _excluded_compile(cls, excluded: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in excluded:
-            check_pattern(pattern)
-        return excluded
-
-    @field_validator("table")
-    @classmethod
-    def _table_stays_under_the_root(cls, table: str) -> str:
-        return path_under_root(table)
+        return patterns
 
     @field_validator("fields", "key_fields", "headers")
     @classmethod
@@ -143,103 +125,91 @@ class TopicRule(Section):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        of_schema = problem_of_schema(self.format, has_schema=bool(self.fields))
-        of_key = problem_of_key(self.key_format, has_schema=bool(self.key_fields))
-        extra = [*self.key_columns, *self.headers, *self.topic_columns]
-        of_columns = problem_of_names([*self.value_columns, *extra])
-        of_partitions = problem_of_partitions(self.partition_by)
-        checks = [
-            ((self.topic is None) == (self.pattern is None), "give either 'topic' or 'pattern'"),
-            (bool(self.excluded) and self.pattern is None, "'not' leaves topics out of a 'pattern': drop it"),
-            *self._checks_of_names(),
-            (bool(of_schema), of_schema),
-            (self.avro_schema is not None and self.format != "avro", "'avro_schema' is for format avro alone"),
-            (bool(of_key), of_key),
-            *(
-                (FORMATS[name].text_map_keys and has_other_map_keys(parse_type(kind)), f"column {column}: {_TEXT_KEYS}")
-                for name, columns in ((self.format, self.fields), (self.key_format, self.key_fields))
-                for column, kind in columns.items()
-            ),
-            (
-                self.unknown_fields == "rescue" and not FORMATS[self.format].rescues,
-                f"format '{self.format}' keeps no fields without a column: drop 'unknown_fields'",
-            ),
-            (
-                any(not name or name.startswith("_") for name in self.key_columns),
-                f"key_prefix '{self.key_prefix}': columns must not be empty or begin with '_' (kgs adds such columns)",
-            ),
-            (
-                any(not name or name.startswith("_") for name in self.topic_columns),
-                f"topic_column '{self.topic_column}': must not be empty or begin with '_' (kgs adds such columns)",
-            ),
-            (
-                bool(of_columns),
-                f"of schema, key, headers and topic, {of_columns}: change 'key_prefix', 'topic_column', or the "
-                "header's column",
-            ),
-            (bool(of_partitions), of_partitions),
-            *self._checks_of_latest(),
-            *self._checks_of_route(),
-            (
-                bool(self.transform and self.transform_arrow),
-                "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both",
-            ),
-            (
-                self.evolve != "none" and bool(self.transform or self.transform_arrow),
-                "with a transform the columns are what that gives: drop 'evolve', or the transform",
-            ),
-            (
-                self.evolve != "none" and FORMATS[self.format].columns is not None,
-                f"format '{self.format}' never has other columns: drop 'evolve'",
-            ),
-        ]
-        if problems := [problem for wrong, problem in checks if wrong]:
+        columns, latest, route = self._problems_of_columns(), self._problems_of_latest(), self._problems_of_route()
+        found = (self._problems_of_topic(), self._problems_of_formats(), columns, latest, route)
+        if problems := [*chain(*found, self._problems_of_transform())]:
             raise ValueError("; ".join(problems))
         return self
 
-    def _checks_of_latest(self) -> list[tuple[bool, str]]:
+    def _problems_of_topic(self) -> Iterator[str]:
+        if (self.topic is None) == (self.pattern is None):
+            yield "give either 'topic' or 'pattern'"
+        if self.excluded and self.pattern is None:
+            yield "'not' leaves topics out of a 'pattern': drop it"
+        paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
+        paths += self.route.tables.values() if self.route is not None else ()
+        known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
+        for path in paths:
+            if unknown := sorted(set(IN_BRACES.findall(path)) - known):
+                words = (
+                    f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
+                )
+                yield f"{words}(?P<name>...) of 'pattern'"
+
+    def _problems_of_formats(self) -> Iterator[str]:
+        yield from filter(None, [problem_of_schema(self.format, has_schema=bool(self.fields))])
+        if self.avro_schema is not None and self.format != "avro":
+            yield "'avro_schema' is for format avro alone"
+        yield from filter(None, [problem_of_key(self.key_format, has_schema=bool(self.key_fields))])
+        for name, columns in ((self.format, self.fields), (self.key_format, self.key_fields)):
+            for column, kind in columns.items():
+                if FORMATS[name].text_map_keys and has_other_map_keys(parse_type(kind)):
+                    yield f"column {column}: the keys of a JSON object are texts: write map<string,...>"
+        if self.unknown_fields == "rescue" and not FORMATS[self.format].rescues:
+            yield f"format '{self.format}' keeps no fields without a column: drop 'unknown_fields'"
+
+    def _problems_of_columns(self) -> Iterator[str]:
+        kept = "must not be empty or begin with '_' (kgs adds such columns)"
+        if any(not name or name.startswith("_") for name in self.key_columns):
+            yield f"key_prefix '{self.key_prefix}': columns {kept}"
+        if any(not name or name.startswith("_") for name in self.topic_columns):
+            yield f"topic_column '{self.topic_column}': {kept}"
+        if alike := problem_of_names([*self.value_columns, *self.key_columns, *self.headers, *self.topic_columns]):
+            cure = "change 'key_prefix', 'topic_column', or the header's column"
+            yield f"of schema, key, headers and topic, {alike}: {cure}"
+        yield from filter(None, [problem_of_partitions(self.partition_by)])
+
+    def _problems_of_latest(self) -> Iterator[str]:
         latest = self.latest_by_key
         if latest is None:
-            return []
-        has_transform = bool(self.transform or self.transform_arrow)
+            return
         known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
+        for name in sorted(name for name in {*known, *latest.key} if "`" in name):
+            yield f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
         unknown = [name for name in latest.key if name not in known]
-        return [
-            *(
-                (True, f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it")
-                for name in sorted({*known, *latest.key})
-                if "`" in name
-            ),
-            (
-                bool(unknown and self.fields and not has_transform),
-                f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers",
-            ),
-            (
-                latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"),
-                f"latest_by_key: table '{latest.table}' is the rule's own: give it another name",
-            ),
-            (
-                self.rows == "any",
-                "latest_by_key: with rows: any a record has several rows, of which none is the newest",
-            ),
-            (
-                latest.tombstones == "delete" and has_transform and FORMATS[self.format].takes_null,
-                "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore",
-            ),
-        ]
+        if unknown and self.fields and not self.has_transform:
+            yield f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
+        if latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"):
+            yield f"latest_by_key: table '{latest.table}' is the rule's own: give it another name"
+        if self.rows == "any":
+            yield "latest_by_key: with rows: any a record has several rows, of which none is the newest"
+        if latest.tombstones == "delete" and self.has_transform and FORMATS[self.format].takes_null:
+            yield "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore"
 
-    def _checks_of_route(self) -> list[tuple[bool, str]]:
+    def _problems_of_route(self) -> Iterator[str]:
         if self.route is None:
-            return []
-        has_transform = bool(self.transform or self.transform_arrow)
+            return
+        is_all = self.names_columns and not self.has_transform
         texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
-        known = {} if has_transform else {**self.value_columns, **self.key_columns, **texts}
-        found = problems_of_route(self.route, self.table, known, is_all=self.names_columns and not has_transform)
-        return [
-            *((True, problem) for problem in found),
-            (self.latest_by_key is not None, "route: a derived table has the rows of one table: drop 'latest_by_key'"),
-            (self.rows == "any", "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"),
-        ]
+        known = {} if self.has_transform else {**self.value_columns, **self.key_columns, **texts}
+        yield from problems_of_route(self.route, self.table, known, is_all=is_all)
+        if self.latest_by_key is not None:
+            yield "route: a derived table has the rows of one table: drop 'latest_by_key'"
+        if self.rows == "any":
+            yield "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"
+
+    def _problems_of_transform(self) -> Iterator[str]:
+        if self.transform and self.transform_arrow:
+            yield "give 'transform' (DataFrame) or 'transform_arrow' (Arrow table), not both"
+        if self.evolve != "none" and self.has_transform:
+            yield "with a transform the columns are what that gives: drop 'evolve', or the transform"
+        if self.evolve != "none" and FORMATS[self.format].columns is not None:
+            yield f"format '{self.format}' never has other columns: drop 'evolve'"
+
+    @property
+    def has_transform(self) -> bool:
+        """Whether a function of the user's makes its rows."""
+        return bool(self.transform or self.transform_arrow)
 
     @property
     def value_columns(self) -> Mapping[str, str]:
@@ -280,18 +250,6 @@ class TopicRule(Section):
         """Whether the value columns are exactly those that the rule says; else a registry, and the table, say them."""
         return bool(self.fields) or FORMATS[self.format].columns_of is None
 
-    def _checks_of_names(self) -> list[tuple[bool, str]]:
-        """Of what stands in braces in the paths of tables."""
-        paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
-        paths += self.route.tables.values() if self.route is not None else ()
-        known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
-        checks = []
-        for path in paths:
-            unknown = sorted(set(IN_BRACES.findall(path)) - known)
-            words = f"table '{path}': {', '.join(f'{{{name}}}' for name in unknown)}: neither {{topic}} nor a group "
-            checks.append((bool(unknown), f"{words}(?P<name>...) of 'pattern'"))
-        return checks
-
     def matches(self, topic: str) -> bool:
         """Whether this rule is meant for `topic`."""
         if self.pattern is None:
@@ -302,10 +260,6 @@ class TopicRule(Section):
     def table_of(self, topic: str) -> str:
         """The table's path relative to the lake's root."""
         return self.filled(self.table, topic)
-
-    def latest_table_of(self, topic: str) -> str | None:
-        """Likewise, of the derived table with the newest row of each key; None where the rule wants none."""
-        return None if self.latest_by_key is None else self.filled(self.latest_by_key.table, topic)
 
     def side_tables_of(self, topic: str) -> dict[str, str]:
         """Value of the route's column, as text -> path of the table of its rows; empty where the rule has no route."""

@@ -65,11 +65,7 @@ FORMATS: dict[str, ValueFormat] = {
 
 
 def require_packages(name: str, topic: str) -> None:
-    """Check that what values of this format of a topic need is installed.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Raise a `ConfigError` unless what values of this format of a topic need is installed."""
     if FORMATS[name].extra:
         require(FORMATS[name].extra, f"topic {topic}: format '{name}'")
 

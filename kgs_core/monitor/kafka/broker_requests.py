@@ -36,7 +36,6 @@ class LogSizes:
 
     Attributes:
         time_s: middle of the request, `time.monotonic`.
-        sizes: stored bytes.
         refused: the answer was empty, which is how a broker says that it may not tell.
     """
 
@@ -47,11 +46,7 @@ class LogSizes:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Record batches of one partition.
-
-    Attributes:
-        offsets: how many offsets they span.
-    """
+    """Record batches of one partition."""
 
     stored_bytes: int
     offsets: int

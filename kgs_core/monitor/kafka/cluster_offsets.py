@@ -6,7 +6,7 @@ several objects of each, which takes ten times the CPU.
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal
 
@@ -47,14 +47,12 @@ class ClusterOffsets:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="cluster-offsets")
 
     def layout(self, is_wanted: Callable[[str], bool]) -> Layout:
-        """The topics that are wanted, as one broker has them.
-
-        Raises:
-            PortError: no answer, or refused.
-        """
+        """The topics that are wanted, as one broker has them. Raises `PortError` for no answer, or a refusal."""
         began = time.monotonic()
         try:
-            found = ask(self._made, _list_topics, self._timeout_s)[None]
+            found = ask(
+                self._made, lambda client, s: in_thread(partial(client.list_topics, timeout=s)), self._timeout_s
+            )[None]
         except TimeoutError as e:
             raise TransientError(f"Kafka {self._where}: list topics: no answer in {self._timeout_s:g} s") from e
         if isinstance(found, KafkaError):
@@ -72,7 +70,6 @@ class ClusterOffsets:
 
         Args:
             wanted: by leader: these are asked side by side.
-            which: one for all.
         """
         found: dict[TopicPartition, int] = {}
         for answers in self._pool.map(partial(self._offsets, spec=_SPECS[which]), wanted.values()):
@@ -97,7 +94,3 @@ class ClusterOffsets:
                 break
             found |= {TopicPartition(a.topic, a.partition): a.offset for a in answers if a.error is None}
         return {tp: offset for tp, offset in found.items() if offset >= 0}
-
-
-def _list_topics(client: Consumer, timeout_s: float) -> Mapping[None, "Future[Any]"]:
-    return in_thread(lambda: client.list_topics(timeout=timeout_s))

@@ -27,7 +27,6 @@ class MeasurementFeed:
     """Reads from one measurement on; for one thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Connects when it is first asked."""
         self._settings = settings
         self._topic = topic_name(settings)
         self._consumer: Consumer | None = None
@@ -67,11 +66,7 @@ class MeasurementFeed:
         return self._measured(records[-1][1], records[-1][0]) if records else None
 
     def measure(self) -> Measured:
-        """One of our own, which is not published: at once where a monitor publishes, else it takes a window.
-
-        Raises:
-            PortError, ConfigError: Kafka cannot be reached, refuses or stops answering.
-        """
+        """One of our own, not published: at once where a monitor publishes, else after a window; fails as `Monitor`."""
         from kgs_core.monitor.kafka.monitor import measure  # with the client that asks for sizes
 
         return Measured(measured_load(self._settings, measure(self._settings), self._lake))

@@ -24,8 +24,6 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
     metadata lag answers for a moment as if a topic were not there.
 
     Args:
-        settings: of the group.
-        measurement: of all partitions.
         lake: kept by whoever asks again and again; it then reads of the tables' logs only what is new.
     """
     known, partitions = measurement.known, measurement.reading.partitions

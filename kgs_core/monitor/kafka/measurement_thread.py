@@ -13,6 +13,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import KgsError
 from kgs_core.group.view.events import Measured
 from kgs_core.monitor.kafka.source import RETRY_S, MonitorSource, OpenMonitor, publishing_monitor
+from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
 _END_S = 15.0
@@ -30,14 +31,6 @@ class MeasurementThread:
         retry_s: float = RETRY_S,
         end_s: float = _END_S,
     ) -> None:
-        """Does nothing yet.
-
-        Args:
-            settings: of the group.
-            open_monitor: connects a monitor.
-            retry_s: how long after a failure the next one is connected.
-            end_s: how long the end of the thread is waited for.
-        """
         self._source = MonitorSource(settings, open_monitor, retry_s, only_published=False)
         self._interval_s = settings.monitor.interval_s
         self._retry_s = retry_s
@@ -45,7 +38,7 @@ class MeasurementThread:
         self._stop = StopFlag()
         self._lock = threading.Lock()
         self._newest: tuple[Measured, float] | None = None
-        self._last_logged = ""
+        self._say = LogOnChange(_say)
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> Self:
@@ -93,9 +86,7 @@ class MeasurementThread:
             return
         with self._lock:
             self._newest = measured, time.monotonic() - measured.age_s
-        if self._last_logged:
-            self._last_logged = ""
-            _log.info("measured again")
+        self._say("")
 
     def _end_monitor(self) -> None:
         try:
@@ -103,12 +94,13 @@ class MeasurementThread:
         except Exception:  # noqa: BLE001 - logged whole: nothing is left to be done with it
             _log.exception("the monitor could not be ended in order")
 
-    def _say(self, why: str) -> None:
-        """Once for each reason."""
-        if why != self._last_logged:
-            self._last_logged = why
-            _log.warning(
-                "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried "
-                "again: %s",
-                why,
-            )
+
+def _say(why: str) -> None:
+    if not why:
+        _log.info("measured again")
+        return
+    _log.warning(
+        "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried again: "
+        "%s",
+        why,
+    )

@@ -13,6 +13,7 @@ from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import Publisher, create_topic, load_history
 from kgs_core.monitor.speeds import Measurement, Reading, Window
+from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
 _SLACK = 5
@@ -26,34 +27,23 @@ Progress = Callable[[float, float], None]
 
 
 class ReadsPartitions(Protocol):
-    """Source of readings."""
+    """Source of readings; raises as `Monitor` does."""
 
     def read(self) -> Reading:
-        """All partitions at about this moment.
-
-        Raises:
-            TransientError: no answer at all.
-            PermanentError: refused.
-        """
+        """All partitions at about this moment."""
 
     def close(self) -> None:
         """End the connections."""
 
 
 class Monitor:
-    """Measures the write speeds of all topics that the settings name; a context manager that ends its connections."""
+    """Measures the write speeds of all topics that the settings name; a context manager that ends its connections.
+
+    Its methods raise `TransientError` where Kafka does not answer, `PermanentError` where it refuses.
+    """
 
     def __init__(self, settings: Settings, *, publish: bool, sizes: ReadsPartitions | None = None) -> None:
-        """Connects; with `publish` the topic is made if it is missing, and every measurement goes there.
-
-        Args:
-            settings: what to measure.
-            publish: see above.
-            sizes: what to read; None: the cluster.
-
-        Raises:
-            PortError, ConfigError: Kafka cannot be reached or refuses, settings that cannot be followed.
-        """
+        """Connects; with `publish` the topic is made if it is missing, and every measurement goes there."""
         self._settings = settings
         self._sizes = sizes or PartitionSizes(settings)
         self._admin = KafkaAdmin(admin_client(settings))
@@ -81,14 +71,11 @@ class Monitor:
         return self._window.span_s(clock())
 
     def rebuild(self) -> int:
-        """Take what was published of late into the window; returns how many readings that were.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """Take what was published of late into the window; returns how many readings that were."""
         monitor = self._settings.monitor
         # Two monitors at once leave each other half of these records, which still is a window that gives speeds
-        history = load_history(self._settings, self._admin, round(monitor.window_s / monitor.interval_s) + _SLACK)
+        records = round(monitor.window_s / monitor.interval_s) + _SLACK
+        history = load_history(self._settings, self._admin, records)
         taken, now = 0, time.monotonic()
         for measurement in history.measurements:
             reading = measurement.reading
@@ -103,12 +90,7 @@ class Monitor:
         return taken
 
     def tick(self) -> Measurement:
-        """One measurement, published if that was asked for.
-
-        Raises:
-            TransientError: Kafka does not answer.
-            PermanentError: it refuses.
-        """
+        """One measurement, published if that was asked for."""
         measurement = self._window.add(self._sizes.read())
         if self._publisher is not None:
             self._publisher.send(measurement)
@@ -119,22 +101,16 @@ class Monitor:
         return None if self._publisher is None else self._publisher.settle(timeout_s)
 
     def run(self, stop: StopFlag, show: Show) -> None:
-        """A measurement every `interval_s` until `stop`; `show` gets each.
-
-        Raises:
-            PermanentError: Kafka refuses.
-        """
+        """A measurement every `interval_s` until `stop`; `show` gets each, and no answer is logged."""
         interval_s = self._settings.monitor.interval_s
         due = time.monotonic()
-        last_logged = ""
+        say = LogOnChange(lambda why: _log.warning("no measurement: %s", why) if why else None)  # not every second
         while not stop.is_set:
             try:
                 show(self.tick())
-                last_logged = ""
+                say("")
             except TransientError as e:
-                if str(e) != last_logged:  # once, not every second
-                    last_logged = str(e)
-                    _log.warning("no measurement: %s", e)
+                say(str(e))
             # After a slow reading the next one comes at its own time, not several at once
             due = max(due + interval_s, time.monotonic())
             stop.wait(due - time.monotonic())
@@ -152,8 +128,6 @@ def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag
     Changes nothing: no topic is made, nothing is published.
 
     Args:
-        settings: what to measure, and for how long.
-        progress: is told the seconds done and those in all, about once a second.
         stop: ends it early; the measurement then is of the time so far.
 
     Raises:

@@ -5,6 +5,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError, one_line
@@ -30,15 +31,14 @@ FIRST_SAMPLE_RECORDS = 100
 _log = logging.getLogger(__name__)
 
 
+class _Size(NamedTuple):
+    time_s: float
+    size_bytes: int
+
+
 @dataclass(slots=True)
 class _Partitions:
-    """The partitions that are to be read.
-
-    Attributes:
-        ids: topic -> its id.
-        leaders: broker that leads each.
-        unknown: why one cannot be read, so far.
-    """
+    """The partitions that are to be read."""
 
     ids: dict[str, TopicId] = field(default_factory=dict)
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -59,11 +59,7 @@ class PartitionSizes:
     """Takes readings of the topics that the settings name; `close` ends its connections."""
 
     def __init__(self, settings: Settings, timeout_s: float = TIMEOUT_S) -> None:
-        """Connects.
-
-        Raises:
-            PortError, ConfigError: no answer, a wrong password, settings that cannot be followed.
-        """
+        """Connects. Raises `PortError` or `ConfigError`: no answer, a wrong password, settings that cannot be used."""
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings), timeout_s)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
@@ -161,7 +157,7 @@ class PartitionSizes:
                 self._ids[topic] = described.topic_id
                 self._starts = {tp: start for tp, start in self._starts.items() if tp.topic != topic}
 
-    def _read_starts(self, partitions: _Partitions, sizes: "Mapping[TopicPartition, _Size]") -> None:
+    def _read_starts(self, partitions: _Partitions, sizes: Mapping[TopicPartition, _Size]) -> None:
         """Starts move seldom and only forward. Where a log was cut, its size says so, or the next look at all."""
         if time.monotonic() >= self._starts_due_s:
             self._starts = {}
@@ -176,7 +172,7 @@ class PartitionSizes:
         self._starts |= self._offsets.offsets(missing.by_leader(), "earliest")
 
     def _look_again(
-        self, partitions: _Partitions, sizes: "Mapping[TopicPartition, _Size]", ends: Mapping[TopicPartition, int]
+        self, partitions: _Partitions, sizes: Mapping[TopicPartition, _Size], ends: Mapping[TopicPartition, int]
     ) -> None:
         """Where a log has become shorter, see whether its topic was made again, before anybody says it was cut."""
         shorter = {tp.topic for tp, end in ends.items() if end < self._last_ends.get(tp, 0)}
@@ -188,7 +184,7 @@ class PartitionSizes:
         partitions.ids |= self._ids
         self._ask_starts(partitions)
 
-    def _sizes(self, partitions: _Partitions) -> "dict[TopicPartition, _Size]":
+    def _sizes(self, partitions: _Partitions) -> dict[TopicPartition, _Size]:
         """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""
         answers = self._requests.log_sizes(partitions.by_leader())
         answered = [answer for each in answers.values() for answer in each if isinstance(answer, LogSizes)]
@@ -211,12 +207,6 @@ class PartitionSizes:
             raise PermanentError(f"{refused}, or set monitor.measure: offsets")
         _log.warning("%s; measuring by offsets and a sample of record batches until then", refused)
         self.measure = Measure.OFFSETS
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    time_s: float
-    size_bytes: int
 
 
 class _Samples:
@@ -246,7 +236,9 @@ class _Samples:
         if now < self._due_s:
             return
         keys = {tp: (partitions.ids[tp.topic], tp.partition) for tp in partitions.leaders}
-        self._forget(set(keys.values()))
+        present = set(keys.values())
+        self._found = {key: found for key, found in self._found.items() if key in present}
+        self._ends = {key: end for key, end in self._ends.items() if key in present}
         never = (float("-inf"), -1)
         grown = [tp for tp in keys if ends[tp] > max(starts[tp], self._ends.get(keys[tp], never)[1])]
         chosen = sorted(grown, key=lambda tp: (self._ends.get(keys[tp], never)[0], tp))[:SAMPLED_AT_ONCE]
@@ -260,7 +252,3 @@ class _Samples:
         for found in self.requests.batches(wanted).values():
             for tp, batches in found.items():
                 self._found.setdefault(keys[tp], deque(maxlen=SAMPLES_KEPT)).append(batches)
-
-    def _forget(self, present: set[tuple[TopicId, int]]) -> None:
-        self._found = {key: found for key, found in self._found.items() if key in present}
-        self._ends = {key: end for key, end in self._ends.items() if key in present}

@@ -1,23 +1,20 @@
 """Recorded load of production: the measurements of `monitor.writeSpeed` over a range of time."""
 
-import logging
 from collections.abc import Iterator
 
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, ProtocolError
+from kgs_core.errors import ConfigError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.records import read_until
 from kgs_core.model import OffsetRange, TopicPartition
-from kgs_core.monitor.kafka.topic import topic_name
+from kgs_core.monitor.kafka.topic import MeasurementReader, topic_name
 from kgs_core.monitor.speeds import Measurement
-from kgs_core.monitor.speeds.codec import decode
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.simulation.recorded import published_speeds
 
 _PATIENCE_S = 30.0
-_log = logging.getLogger(__name__)
 
 
 def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: float) -> list[RecordedMeasurement]:
@@ -49,16 +46,11 @@ def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: 
 def _thinned(values: Iterator[tuple[int, bytes]], topic: str, interval_s: float) -> Iterator[Measurement]:
     """The first measurement of each interval. Others are not even decoded: a week has some hundred thousand."""
     due: int | None = None
-    refused = 0
+    reader = MeasurementReader(topic)
     for timestamp_ms, value in values:
         if due is not None and timestamp_ms < due:
             continue
-        try:
-            measurement = decode(value)
-        except ProtocolError as e:
-            refused += 1
-            if refused == 1:
-                _log.warning("topic %s: %s", topic, e)
+        if (measurement := reader.measurement_in(value)) is None:
             continue
         due = (timestamp_ms if due is None else due) + round(interval_s * 1000)
         if due <= timestamp_ms:  # nothing was published for a while

@@ -21,11 +21,7 @@ OpenMonitor = Callable[[Settings], Monitor]
 
 
 def publishing_monitor(settings: Settings) -> Monitor:
-    """Connects, makes the topic if it is missing, and takes what was published of late into the window.
-
-    Raises:
-        PortError, ConfigError: Kafka cannot be reached or refuses, settings that cannot be followed.
-    """
+    """A monitor whose topic is there, and whose window has what was published of late; raises as `Monitor`."""
     monitor = Monitor(settings, publish=True)
     try:
         monitor.rebuild()
@@ -50,14 +46,7 @@ class MonitorSource:
         *,
         only_published: bool = True,
     ) -> None:
-        """Does nothing yet.
-
-        Args:
-            settings: of the group.
-            open_monitor: connects a monitor.
-            retry_s: how long after a failure the next one is connected.
-            only_published: a measurement that is not known to be in the topic is none to pack by.
-        """
+        """Does nothing yet; with `only_published` a measurement not known to be in the topic is none to pack by."""
         self._settings = settings
         self._open_monitor = open_monitor
         self._retry_s = retry_s

@@ -6,8 +6,8 @@ its offset. Then the brokers compact the topic: the first one of each minute has
 """
 
 import logging
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -44,7 +44,7 @@ def topic_name(settings: Settings) -> str:
     return f"kgs.{settings.group}.monitor.writeSpeed"
 
 
-def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
+def create_topic(settings: Settings, admin: KafkaAdmin) -> None:
     """Makes the topic if it is missing. One that is there stays as it is; what it should have otherwise is logged.
 
     Raises:
@@ -58,11 +58,11 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
     }
     topic = topic_name(settings)
     if admin.create_topic(topic, 1, settings.kafka.topic_replication or CLUSTER_DEFAULT, config):
-        return True
+        return
     try:
         found = admin.topic_config(topic)
     except PermanentError:  # whoever may write need not have the right to ask
-        return False
+        return
     for problem in message_limit_problems(topic, found, MAX_RECORD_BYTES):
         _log.warning("%s (else the measurements of very many partitions are refused)", problem)
     policy = found.get("cleanup.policy", "")
@@ -76,17 +76,14 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> bool:
             topic,
             wanted,
         )
-    return False
 
 
 class Publisher:
-    """Writer of measurements. No one waits for a slow broker: after `timeout_s` a record is dropped and logged."""
+    """Writer of measurements. No one waits for a slow broker: after 10 s a record is dropped and logged."""
 
-    def __init__(self, settings: Settings, timeout_s: float = 10.0) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._topic = topic_name(settings)
         self._where = settings.kafka.bootstrap_servers
-        self.delivered = 0
-        self.failed = 0
         self._newest: int | None = None
         self._minute: int | None = None
         self._last_logged = ""
@@ -96,7 +93,7 @@ class Publisher:
             "enable.idempotence": True,
             "compression.type": "zstd",
             "message.max.bytes": MAX_BYTES,  # the client counts before it compresses
-            "message.timeout.ms": round(timeout_s * 1000),
+            "message.timeout.ms": round(_PATIENCE_S * 1000),
             "log_level": 2,
             "on_delivery": self._count,
         }
@@ -120,50 +117,51 @@ class Publisher:
         """The offset of what was sent last; None when that has not arrived within `timeout_s`, or never will."""
         return self._newest if self._made.get().flush(timeout_s) == 0 else None
 
-    def close(self, timeout_s: float = 10.0) -> None:
+    def close(self) -> None:
         """Wait for the answers to what was sent."""
         if (producer := self._made.take()) is not None:
-            producer.flush(timeout_s)
+            producer.flush(_PATIENCE_S)
 
     def _count(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.delivered += 1
             self._newest, self._last_logged = message.offset(), ""
         else:
             self._fail(error.str())
 
     def _fail(self, reason: str) -> None:
-        self.failed += 1
         self._newest = None
         if reason != self._last_logged:
             _log.warning("measurement not published to %s: %s; said once", self._topic, reason)
         self._last_logged = reason
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedMeasurements:
-    """The newest measurements of the topic.
+class MeasurementReader:
+    """Reader of the topic's records, which counts those that are no measurement, or of a version not known here."""
 
-    Attributes:
-        measurements: in the order of the log.
-        refused: records that are no measurement, or of a version that is not known here.
-    """
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self.refused = 0
 
-    measurements: tuple[Measurement, ...]
+    def measurement_in(self, value: bytes) -> Measurement | None:
+        """The measurement; None where it is none, which is logged once."""
+        try:
+            return decode(value)
+        except ProtocolError as e:
+            self.refused += 1
+            if self.refused == 1:
+                _log.warning("topic %s: %s", self._topic, e)
+            return None
+
+
+class PublishedMeasurements(NamedTuple):
+    """The newest measurements in the topic's order; `refused` of its records were none, or of an unknown version."""
+
+    measurements: Sequence[Measurement]
     refused: int
 
 
 def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> PublishedMeasurements:
-    """The last records of the topic; none where there is no topic.
-
-    Args:
-        settings: which topic, and how to read it.
-        admin: used for offsets.
-        records: how many at most.
-
-    Raises:
-        PortError: refused, or no answer.
-    """
+    """The topic's last records, so many at most; none where there is no topic."""
     topic = topic_name(settings)
     if topic not in admin.describe([topic]):
         return PublishedMeasurements((), 0)
@@ -176,12 +174,6 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> Publish
         values = [record.value() or b"" for record in read_until(consumer, tp, span, _PATIENCE_S, where=where)]
     finally:
         consumer.close()
-    measurements, refused = [], 0
-    for value in values:
-        try:
-            measurements.append(decode(value))
-        except ProtocolError as e:
-            refused += 1
-            if refused == 1:
-                _log.warning("topic %s: %s", topic, e)
-    return PublishedMeasurements(tuple(measurements), refused)
+    reader = MeasurementReader(topic)
+    found = [measurement for value in values if (measurement := reader.measurement_in(value)) is not None]
+    return PublishedMeasurements(found, reader.refused)

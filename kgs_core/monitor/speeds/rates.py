@@ -15,7 +15,6 @@ class RateDistribution:
     """Rates in one unit, whichever it is.
 
     Attributes:
-        mode: the most usual rate.
         percentiles: per cent -> rate, for `PERCENTILES`.
         bins: (from, to, how many), of equal width, ascending.
     """
@@ -26,15 +25,7 @@ class RateDistribution:
 
 
 def spread(rates: Sequence[float], bins: int = 12) -> RateDistribution:
-    """How rates are spread.
-
-    Args:
-        rates: at least one, finite, none negative, in any order.
-        bins: how many bars the histogram has at most.
-
-    Raises:
-        ValueError: no rates.
-    """
+    """How rates are spread: finite ones, none negative, in any order. Raises `ValueError` if there are none."""
     if not rates:
         raise ValueError("no rates")
     found = np.asarray(rates, np.float64)
@@ -56,11 +47,7 @@ def mode(rates: NDArray[np.float64]) -> float:
 
 
 def density(rates: Sequence[float], points: int = 200) -> list[tuple[float, float]]:
-    """Rate and density there, from three kernel widths below the lowest rate to three above the highest.
-
-    Returns:
-        The area below it is 1. Nothing where all rates are one.
-    """
+    """Rate and density, from three kernel widths below the lowest to three above the highest; none if all are one."""
     found = np.asarray(rates, np.float64)
     width = _kernel_width(found)
     if width == 0.0:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 from kgs_core.config.rule.topic_names import is_topic_name
 from kgs_core.errors import ConfigError
@@ -49,10 +49,6 @@ def parse_measurements(text: str, source: str) -> tuple[RecordedMeasurement, ...
     Either JSON lines, `{"time": seconds, "speeds": {topic: {"0": bytes_per_s}}}`, or CSV with the heading
     `measurement,topic,partition,speed`, where consecutive rows of one number make up a measurement.
 
-    Args:
-        text: the file's content.
-        source: what to call the file in messages.
-
     Raises:
         ConfigError: the first thing that is wrong, with its line: a speed that is no number, NaN, negative or above
             `MAX_SPEED`; something named twice; time going back; an unknown or missing part; nothing at all.
@@ -66,11 +62,7 @@ def parse_measurements(text: str, source: str) -> tuple[RecordedMeasurement, ...
 
 
 def parse_assignment(text: str, source: str) -> Assignment:
-    """The assignment in a JSON document `{topic: {"0": consumer}}`.
-
-    Raises:
-        ConfigError: the first thing that is wrong.
-    """
+    """The assignment in a JSON document `{topic: {"0": consumer}}`; the first thing wrong is a `ConfigError`."""
     return _partitions(_json(text.removeprefix("\ufeff"), source, source), source, "consumer", _consumer)
 
 
@@ -87,17 +79,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json(text: str, source: str, place: str, first_line: int = 1) -> Any:
-    """What a JSON text says.
-
-    Args:
-        text: of the file, or a line of it.
-        source: what to call the file in messages.
-        place: what to call the text.
-        first_line: of the file, where the text begins.
-
-    Raises:
-        ConfigError: it is no JSON, or has numbers too long or brackets too deep to read, or a key twice.
-    """
+    """What a JSON text, which begins in `first_line` of the file, says."""
     try:
         return json.loads(text, object_pairs_hook=_once)
     except _DoubledKeyError as e:
@@ -233,14 +215,12 @@ def _is_whole(text: str) -> bool:
     return _WHOLE.fullmatch(text) is not None and int(text) <= MAX_NUMBER
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _speed(value: object) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SPEED:
-        return float(value)
-    return None
+    return float(value) if _is_number(value) and 0 <= value <= MAX_SPEED else None
 
 
 def _consumer(value: object) -> ConsumerId | None:

@@ -91,10 +91,13 @@ class Track:
             return PartitionSpeed(
                 verdict, None, f"{reason}: {len(self._samples)} readings in {self.span_s:.0f} of {self._min_span_s:g} s"
             )
-        if self._samples[-1].at.size_bytes is None:
-            return self._by_sample()
+        last = self._samples[-1].at
+        if last.size_bytes is None:
+            lack = "no sample of its record batches yet"
+            return self._by_records(Verdict.ESTIMATED, last.bytes_per_record, "from a sample", lack)
         if any(sample.cut for sample in list(self._samples)[1:]):
-            return self._by_log()
+            lack = "and nothing tells the size of its records"
+            return self._by_records(Verdict.SHRUNK, self._bytes_per_record(), "the log was cut", lack)
         return self._by_size()
 
     def _by_size(self) -> PartitionSpeed:
@@ -109,14 +112,6 @@ class Track:
     def _rises(self) -> int:
         """How often the end offset has risen, but for the last reading, whose size was read before its end."""
         return sum(b.at.end_offset > a.at.end_offset for a, b in pairwise(list(self._samples)[:-1]))
-
-    def _by_sample(self) -> PartitionSpeed:
-        each = self._samples[-1].at.bytes_per_record
-        return self._by_records(Verdict.ESTIMATED, each, "from a sample", "no sample of its record batches yet")
-
-    def _by_log(self) -> PartitionSpeed:
-        each = self._bytes_per_record()
-        return self._by_records(Verdict.SHRUNK, each, "the log was cut", "and nothing tells the size of its records")
 
     def _by_records(self, verdict: Verdict, each: float | None, basis: str, lack: str) -> PartitionSpeed:
         """New records x stored bytes of each."""

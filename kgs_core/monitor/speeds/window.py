@@ -29,12 +29,7 @@ class Window:
     """
 
     def __init__(self, window_s: float = 30.0, min_span_s: float = 10.0) -> None:
-        """A window without a reading.
-
-        Args:
-            window_s: how far back the first reading may lie, s.
-            min_span_s: a partition's readings must lie so far apart before they give a speed, s.
-        """
+        """A partition's readings must lie `min_span_s` apart before they give a speed."""
         self._window_s = window_s
         self._min_span_s = min_span_s
         self._series: OrderedDict[str, _Series] = OrderedDict()
@@ -45,21 +40,13 @@ class Window:
         return min(self._window_s, series.newest_s - series.begun_s) if series is not None else 0.0
 
     def add(self, reading: Reading) -> Measurement:
-        """The reading with the speeds after it.
-
-        Raises:
-            MeasurementError: see `take`.
-        """
+        """The reading with the speeds after it; see `take`."""
         self.take(reading)
         tracks = self._series[reading.clock].tracks
         return Measurement(reading, {tp: track.speed() for tp, track in sorted(tracks.items())})
 
     def take(self, reading: Reading) -> None:
-        """As `add`, where nobody asks for the speeds: readings of the past.
-
-        Raises:
-            MeasurementError: its time is not after the last one's of the same clock; the window is as it was.
-        """
+        """As `add`, of the past. Raises `MeasurementError`, changing nothing, unless after the last of its clock."""
         series = self._series.get(reading.clock)
         if series is not None and reading.time_s <= series.newest_s:
             raise MeasurementError(

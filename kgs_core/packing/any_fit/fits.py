@@ -70,7 +70,7 @@ class FirstFit:
     """
 
     def __init__(self, numbers: list[ConsumerId]) -> None:
-        """Take every number that a bin can get, ascending."""
+        """`numbers`: every one that a bin can get, ascending."""
         self._numbers = numbers
         self._rank = {number: rank for rank, number in enumerate(numbers)}
         self._leaves = 1 << max(0, len(numbers) - 1).bit_length()

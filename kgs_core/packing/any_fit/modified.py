@@ -1,25 +1,23 @@
 """The modified any fit algorithms: consumers are packed, one after the other, rather than partitions."""
 
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import add
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit, WorstFit
 from kgs_core.packing.any_fit.open_bins import Fit, OpenConsumers
-from kgs_core.packing.basics.problem import PackingProblem, RandomSource
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource, sum_of
 
 SpeedOf = Callable[[Sequence[BytesPerSecond]], BytesPerSecond]
 
 
 def modified_worst_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MWF: consumers by cumulative speed, worst fit."""
-    return _modified_any_fit(problem, WorstFit(), _total)
+    return _modified_any_fit(problem, WorstFit(), sum_of)
 
 
 def modified_best_fit(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBF: consumers by cumulative speed, best fit."""
-    return _modified_any_fit(problem, BestFit(), _total)
+    return _modified_any_fit(problem, BestFit(), sum_of)
 
 
 def modified_worst_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
@@ -30,11 +28,6 @@ def modified_worst_fit_partition(problem: PackingProblem, _random: RandomSource)
 def modified_best_fit_partition(problem: PackingProblem, _random: RandomSource) -> Assignment:
     """MBFP: consumers by their fastest partition, best fit."""
     return _modified_any_fit(problem, BestFit(), max)
-
-
-def _total(speeds: Sequence[BytesPerSecond]) -> BytesPerSecond:
-    # from Python 3.12 on, sum() rounds otherwise than additions one by one do; a plan must not depend on that
-    return reduce(add, speeds, 0.0)
 
 
 def _modified_any_fit(problem: PackingProblem, fit: Fit, speed_of: SpeedOf) -> Assignment:

@@ -15,11 +15,9 @@ class Fit(Protocol):
 
     def choose(self, room: BytesPerSecond, /) -> ConsumerId | None:
         """A bin whose load is at most `room`; None: there is none, or none that this fit looks at."""
-        ...
 
     def put(self, consumer: ConsumerId, before: BytesPerSecond | None, after: BytesPerSecond, /) -> None:
         """The load of a bin changed from `before`; None: it was just created."""
-        ...
 
 
 class OpenConsumers:

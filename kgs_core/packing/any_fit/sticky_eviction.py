@@ -1,13 +1,12 @@
 """Sticky eviction: everything stays, what is too much goes, and a consumer is freed when all it has fits elsewhere."""
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import add, itemgetter
+from collections.abc import Sequence
+from operator import itemgetter
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
 from kgs_core.packing.any_fit.fits import BestFit
 from kgs_core.packing.any_fit.open_bins import OpenConsumers
-from kgs_core.packing.basics.problem import PackingProblem, RandomSource
+from kgs_core.packing.basics.problem import PackingProblem, RandomSource, sum_of
 
 LOOKS = 2_000
 """Subsets that are looked at, at most, for the least that ends an overload; then the best one found is taken."""
@@ -46,7 +45,7 @@ def _kept(problem: PackingProblem) -> tuple[dict[ConsumerId, list[TopicPartition
         else:
             groups.setdefault(home, []).append(partition)
     for consumer, partitions in groups.items():
-        over = _total(problem.speeds[p] for p in partitions) - problem.capacity
+        over = sum_of(problem.speeds[p] for p in partitions) - problem.capacity
         free = [p for p in partitions if p not in problem.pinned and problem.speeds[p] > 0]
         if over > 0 and len(partitions) > 1:
             gone = set(least_evicted([problem.speeds[p] for p in free], over))
@@ -65,7 +64,7 @@ def least_evicted(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> lis
         speeds: from fast to slow.
         over: what must go, > 0.
     """
-    best, least, looks = list(range(len(speeds))), _total(speeds), 0
+    best, least, looks = list(range(len(speeds))), sum_of(speeds), 0
     if least < over:
         return best
     after = [0.0] * (len(speeds) + 1)
@@ -85,18 +84,13 @@ def least_evicted(speeds: Sequence[BytesPerSecond], over: BytesPerSecond) -> lis
     return best
 
 
-def _total(speeds: Iterable[BytesPerSecond]) -> BytesPerSecond:
-    """Added one after the other: `sum` rounds otherwise from Python 3.12 on, and a plan must not depend on that."""
-    return reduce(add, speeds, 0.0)
-
-
 class _Placed:
     """The consumers while partitions are placed and consumers freed."""
 
     def __init__(self, groups: dict[ConsumerId, list[TopicPartition]], problem: PackingProblem) -> None:
         self.groups = groups
         self._problem = problem
-        self._loads = {c: _total(problem.speeds[p] for p in held) for c, held in groups.items()}
+        self._loads = {c: sum_of(problem.speeds[p] for p in held) for c, held in groups.items()}
         self._fit = BestFit()
         for consumer, load in sorted(self._loads.items(), key=itemgetter(1)):  # each is put last, which is quick
             self._fit.put(consumer, None, load)

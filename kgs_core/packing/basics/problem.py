@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Protocol
 
 from kgs_core.errors import MeasurementError
@@ -17,7 +19,6 @@ class RandomSource(Protocol):
 
     def random(self) -> float:
         """A number in [0, 1)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,13 @@ class PackFunction(Protocol):
         No consumer is above capacity, but one that reads a single faster partition, one that pinned partitions fill,
         or because `max_consumers` binds.
         """
-        ...
 
 
 def shuffled(partitions: Iterable[TopicPartition], random: RandomSource) -> list[TopicPartition]:
     """In an order drawn from `random`, one number for each."""
     return sorted(partitions, key=lambda _: random.random())
+
+
+def sum_of(speeds: Iterable[BytesPerSecond]) -> BytesPerSecond:
+    """Added one after the other: `sum` rounds otherwise from Python 3.12 on, and a plan must not depend on that."""
+    return reduce(add, speeds, 0.0)

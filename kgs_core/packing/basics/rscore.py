@@ -11,15 +11,7 @@ def rebalanced(current: Assignment, target: Assignment) -> list[TopicPartition]:
 
 
 def rscore(current: Assignment, target: Assignment, speeds: WriteSpeeds, capacity: BytesPerSecond) -> float:
-    """Rebalance cost of moving from `current` to `target`.
-
-    A partition is rebalanced when it has a consumer in both and the two differ; a first assignment costs nothing.
-
-    Args:
-        current: as it is.
-        target: as it is meant to be.
-        speeds: write speed of every rebalanced partition, bytes/s, the newest known.
-        capacity: packing capacity C of one consumer, bytes/s, > 0.
+    """Rebalance cost of moving from `current` to `target`; a first assignment costs nothing.
 
     Returns:
         Dimensionless: consumers' worth of write speed left unread. Rounded once, so no order of addition shows.

@@ -1,13 +1,9 @@
 """Which consumer takes over which bin, so that as much speed as possible stays where it is."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgs_core.accel.compiled import compiled, compiled_once
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from kgs_core.packing.search.state import Flags, Floats, Ints
 
 MOST_EXACT = 400
 """Bins of one tangle, up to which the assignment is exact; that takes time by the third power of it."""

@@ -6,8 +6,8 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from bench.accuracy import AccuracyPoint
 from bench.commands.monitor import speeds_picture
-from kgs_core.monitor.speeds.accuracy import AccuracyPoint
 
 ROOT = Path(__file__).parents[3]
 

@@ -157,7 +157,7 @@ def test_what_may_pass_is_told_from_what_a_person_must_mend(server, catalog, rep
 
 
 def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
-    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.4)
+    monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.4)
     catalog = opened(server)
     server.before = lambda _: time.sleep(4)
     began = time.monotonic()
@@ -190,6 +190,6 @@ def test_what_cannot_work_is_said_before_anything_is_asked(server, monkeypatch):
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
 def test_an_answer_that_never_ends_is_not_waited_for(server, endless, monkeypatch):
     """Each piece of it comes in time."""
-    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.1)
     with dripping_server(*endless) as url, pytest.raises(TransientError, match=r"no whole answer within 0\.6 s"):
         opened(server, url=url).register(orders())

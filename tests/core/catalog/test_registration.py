@@ -112,7 +112,7 @@ def test_two_tables_of_one_name_are_both_refused(server, root, run):
 
 
 def test_a_catalogue_that_hangs_is_asked_twice_and_not_for_each_table(server, root, run, monkeypatch):
-    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.3)
+    monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.3)
     for table in ("later", "other/u1"):
         start(root, table)
     server.before = hang(1.5)

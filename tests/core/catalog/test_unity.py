@@ -152,7 +152,7 @@ def test_another_server_makes_nothing(server, catalog, answer):
 
 
 def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
-    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.4)
+    monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.4)
     catalog = opened(server)
     server.before = hang(3)
     began = time.monotonic()
@@ -169,7 +169,7 @@ def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
 )
 def test_an_answer_that_never_ends_is_not_waited_for(endless, limit, monkeypatch):
     """Each piece of it comes in time."""
-    monkeypatch.setattr(catalog_settings, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.1)
     with dripping_server(*endless) as url:
         found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}"})
         with pytest.raises(TransientError, match=rf"no whole answer within {limit} s"):

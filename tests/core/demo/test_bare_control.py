@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.config import parse_settings
-from kgs_core.demo import bare_control
+from kgs_core.demo import supervised_process
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.layout import Layout
 from kgs_core.system.shutdown import StopFlag
@@ -37,7 +37,7 @@ class Stub:
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    monkeypatch.setattr(bare_control, "RESTART_EVERY_S", 0.0)
+    monkeypatch.setattr(supervised_process, "RESTART_EVERY_S", 0.0)
     controls = []
 
     def make(program):

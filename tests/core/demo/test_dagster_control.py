@@ -11,7 +11,7 @@ import yaml
 
 from kgs_core.config import parse_settings
 from kgs_core.demo import dagster_control
-from kgs_core.demo.dagster_control import DagsterControl, DagsterHome
+from kgs_core.demo.dagster_control import DagsterControl, DagsterHome, is_open
 from kgs_core.demo.layout import Layout
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.system.shutdown import StopFlag
@@ -188,7 +188,7 @@ def test_everything_listens_on_this_machine_only(home):
 
 def test_open_runs_are_those_that_the_webserver_names(home, answering):
     answering.answer = b'{"data": {"runsOrError": {"results": [{"runId": "a"}, {"runId": "b"}]}}}'
-    assert home.serves_people()
+    assert is_open(home.web_port)
     assert home.open_runs() == {"a", "b"}
     answering.answer = b'{"data": {"runsOrError": {"results": []}}}'
     assert home.open_runs() == frozenset()
@@ -203,4 +203,4 @@ def test_an_answer_that_says_nothing_is_not_taken_for_no_runs(home, answering, a
 
 def test_nobody_there(home):
     assert home.open_runs() is None
-    assert not home.serves_code()
+    assert not is_open(home.code_port)

@@ -1,6 +1,6 @@
 """Short names of processes, of each kind of fleet."""
 
-from kgs_core.demo.process_names import short_name
+from kgs_core.demo.observer import short_name
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.fleet.pod_process import PodProcess
 from tests.processes import a_process

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from kgs_core.demo import supervised_process
-from kgs_core.demo.supervised_process import Failures, SupervisedProcess
+from kgs_core.demo.supervised_process import SupervisedProcess
 from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
 
@@ -100,8 +100,8 @@ def test_one_that_fails_each_time_is_given_up_with_its_last_words(make):
     assert len(logged) == 3
 
 
-def test_failures_count_only_in_a_row_and_right_after_a_start():
-    failures = Failures()
-    seen = [failures.count(code, lived_s) for code, lived_s in ((1, 1), (1, 1), (-9, 1), (1, 1), (1, 600), (1, 1))]
-    assert seen == [False] * 6
-    assert [failures.count(1, 1), failures.count(1, 1)] == [False, True]
+def test_failures_count_only_in_a_row_and_right_after_a_start(make):
+    kept, _ = make("")
+    seen = [kept.why_no_more(code, lived_s) for code, lived_s in ((1, 1), (1, 1), (-9, 1), (1, 1), (1, 600), (1, 1))]
+    assert seen == [""] * 6
+    assert [kept.why_no_more(1, 1), kept.why_no_more(1, 1)] == ["", "it fails each time"]

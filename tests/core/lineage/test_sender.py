@@ -49,7 +49,7 @@ def lineage_of(lineage):
 @pytest.fixture(autouse=True)
 def soon(request, monkeypatch):
     """An answer is not waited for longer than this."""
-    monkeypatch.setattr(lineage_settings, "TIMEOUT_S", 60 if "hangs" in request.node.name else 0.4)
+    monkeypatch.setattr(lineage_settings.LineageSettings, "timeout_s", 60 if "hangs" in request.node.name else 0.4)
 
 
 def at(server, more=""):

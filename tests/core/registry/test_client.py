@@ -233,7 +233,7 @@ def test_a_registry_that_fails_or_is_down_is_not_asked_for_each_schema(registry,
 @pytest.mark.parametrize("endless", ENDLESS.values(), ids=list(ENDLESS))
 def test_an_answer_that_never_ends_is_not_waited_for_and_leaves_no_thread(registry, endless, monkeypatch):
     """Each piece of it comes in time, so that the client's own limits never end it."""
-    monkeypatch.setattr(registry_settings, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(registry_settings.RegistrySettings, "timeout_s", 0.1)
     number = registry.register("t-value", AVRO)
     with dripping_server(*endless) as url:
         asking = RegistryClient(RegistrySettings(url=url))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.monitor.speeds.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
+from bench.accuracy import Accuracy, AccuracyPoint, accuracy, expected_settling_s
 
 
 def window_after_a_step(t, before=100.0, after=200.0, at=40.0, window=30.0):
