@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 
-from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 from kgs_core.group.protocol import Ending, Phase, Report
 from kgs_core.model import ConsumerId
@@ -13,16 +12,11 @@ from kgs_core.runtime import group_consumer
 from kgs_core.runtime.group_consumer import GroupConsumer
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.watchdog import SparkWatch
+from tests.configuration import settings_of
 from tests.processes import a_process
 
 PROCESS = a_process()
 SPARK = SparkWatch(lambda: False).reason
-CONFIG = """
-group: g
-kafka: {bootstrap_servers: "127.0.0.1:1"}
-lake: {root: lake}
-topics: [{topic: t}]
-"""
 
 
 class Queue:
@@ -54,11 +48,9 @@ class Writer:
 def consumer(tmp_path, monkeypatch):
     watched = []
     monkeypatch.setattr(group_consumer, "start_watchdog", lambda *arguments: watched.append(arguments))
-    config = tmp_path / "kgs.yaml"
-    config.write_text(CONFIG)
     told = []
     hosting = group_consumer.Hosting(last_word=told.append)
-    found = GroupConsumer(load_settings(config, {}), ConsumerId(1), hosting=hosting)
+    found = GroupConsumer(settings_of(lake={"root": str(tmp_path)}), ConsumerId(1), hosting=hosting)
     found.watched, found.told = watched, told
     return found
 

@@ -13,16 +13,16 @@ from click.testing import CliRunner
 from kgs_core.api import plans
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS, FRONT, setting_name
+from tests.configuration import YAML, text_of
 
 ROOT = Path(__file__).parents[4]
-CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """An empty folder to work in, with no configuration in the environment."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
+    monkeypatch.delenv("KGS_YAML", raising=False)
     return tmp_path
 
 
@@ -88,7 +88,7 @@ def test_what_was_weighed_is_shown(kgs_plan, recorded, here):
     others = [name for name in ALGORITHMS if name != "search"]
     assert [o["algorithm"] for o in asked] == [*others, *(setting_name("search", w) for w in FRONT if w != 1.3)]
     for percent, consumers in ((0, 4), (40, 4)):
-        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{consumer_weight: {percent}%}}\n")
+        (here / "kgs.yaml").write_text(YAML + f"packing: {{consumer_weight: {percent}%}}\n")
         found = json.loads(kgs_plan(*arguments).stdout)
         assert f"at most {percent} % more consumers" in found["choice"]
         assert found["consumers"] == consumers
@@ -102,10 +102,10 @@ def test_what_is_held_back_is_shown(kgs_plan, recorded, here):
     arguments = ("--from", recorded(30, 30, 30), "--current", "now.json", "--capacity", 100, "--algorithm", "mwf")
     said = "held back: 0.3 of at most 0.25 Rscore an hour (0.0 moved, 0.3 to move)"
     for budget, expected in (("0.25", said), ("0.3", ""), ("null", "")):
-        (here / "kgs.yaml").write_text(CONFIG + f"packing: {{max_rscore_per_hour: {budget}}}\n")
+        (here / "kgs.yaml").write_text(YAML + f"packing: {{max_rscore_per_hour: {budget}}}\n")
         assert json.loads(kgs_plan(*arguments, "--json").stdout)["held_back"] == expected
         assert (said in kgs_plan(*arguments).stdout.splitlines()) == bool(expected)
-    (here / "kgs.yaml").write_text(CONFIG + "packing: {max_rscore_per_hour: 0}\n")
+    (here / "kgs.yaml").write_text(YAML + "packing: {max_rscore_per_hour: 0}\n")
     forced = ("--from", recorded(100, 100, 10), *arguments[2:])
     found = json.loads(kgs_plan(*forced, "--json").stdout)
     assert (found["held_back"], found["rscore"]) == ("", 1.0), "overload is cured whatever it moves"
@@ -158,13 +158,13 @@ def test_long_tables_are_cut(kgs_plan, recorded):
 
 def test_capacity_algorithm_and_bounds_come_from_the_configuration(kgs_plan, recorded, here):
     packing = "packing: {packing_capacity_bytes_per_s: 50, algorithm: bfd, max_consumers: 2}\n"
-    (here / "kgs.yaml").write_text(CONFIG + packing)
+    (here / "kgs.yaml").write_text(YAML + packing)
     found = json.loads(kgs_plan("--from", recorded(40, 40, 40), "--json").stdout)
     assert (found["algorithm"], found["consumers"]) == ("bfd", 2)
     assert found["overloaded"] == [
         {"consumer": 1, "bytes_per_s": 80.0, "cure": {"consumers": 3, "capacity_bytes_per_s": 80.0}}
     ]
-    (here / "other.yaml").write_text(CONFIG + packing)
+    (here / "other.yaml").write_text(YAML + packing)
     (here / "kgs.yaml").unlink()
     arguments = ("--config", "other.yaml", "--capacity", 90, "--algorithm", "wfd", "--json")
     found = json.loads(kgs_plan("--from", recorded(40, 40, 40), *arguments).stdout)
@@ -276,8 +276,8 @@ def test_words_and_figures_stay_whole_however_narrow_it_is(kgs_plan, recorded, m
 
 def test_two_rules_that_disagree_about_one_table_are_refused_before_anything_is_measured(kgs_plan, here):
     """As `kgs consume` refuses them; Kafka is not even asked."""
-    topics = "topics: [{topic: a, table: one}, {topic: b, table: one, format: string}]\n"
-    (here / "kgs.yaml").write_text(CONFIG.partition("topics:")[0] + topics)
+    topics = "[{topic: a, table: one}, {topic: b, table: one, format: string}]"
+    (here / "kgs.yaml").write_text(text_of(topics=topics))
     result = kgs_plan()
     assert result.exit_code == 2
     assert "topics[0]" in result.stderr
@@ -285,6 +285,6 @@ def test_two_rules_that_disagree_about_one_table_are_refused_before_anything_is_
 
 
 def test_what_waits_with_forced_only_is_said(kgs_plan, recorded, current, here):
-    (here / "kgs.yaml").write_text(CONFIG + "packing: {apply: forced_only, packing_capacity_bytes_per_s: 100}\n")
+    (here / "kgs.yaml").write_text(YAML + "packing: {apply: forced_only, packing_capacity_bytes_per_s: 100}\n")
     arguments = ("--config", "kgs.yaml", "--from", recorded(20, 20), "--current", current(p0=1, p1=2))
     assert "changes that are not forced wait for `kgs plan --apply`" in kgs_plan(*arguments).stdout

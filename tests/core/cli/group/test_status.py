@@ -22,6 +22,7 @@ from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
 from tests.a_status import a_status
+from tests.configuration import YAML
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
@@ -218,9 +219,7 @@ def test_into_a_pipe_the_width_is_that_of_columns(monkeypatch, capsys):
 
 def test_watching_waits_for_a_kafka_that_is_away_and_one_look_does_not(tmp_path, monkeypatch):
     """The third answer ends the watching, as Ctrl-C does."""
-    (tmp_path / "kgs.yaml").write_text(
-        "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
-    )
+    (tmp_path / "kgs.yaml").write_text(YAML)
     asked = []
 
     def no_answer(*_):
