@@ -27,14 +27,19 @@ def tp(name: str) -> TopicPartition:
     return TopicPartition(name, 0)
 
 
-def options(packing=None, **membership) -> Options:
+def packing_of(**changes) -> PackingSettings:
+    """Capacity 100, rebalance above 120, no spare."""
     plain = {
         "algorithm": "mwf",
         "packing_capacity_bytes_per_s": 100,
         "consumer_capacity_bytes_per_s": 120,
         "spare_consumers": 0,
     }
-    return Options(PackingSettings(**{**plain, **(packing or {})}), MembershipSettings(**membership), lambda: Random(0))
+    return PackingSettings(**{**plain, **changes})
+
+
+def options(packing=None, **membership) -> Options:
+    return Options(packing_of(**(packing or {})), MembershipSettings(**membership), lambda: Random(0))
 
 
 class SimGroup:

@@ -13,7 +13,8 @@ from kgs_core.planning.load import Load
 from kgs_core.ports import Run
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
-from tests.core.group.controller.watched_group import WatchedGroup, options, tp
+from tests.core.group.controller.watched_group import WatchedGroup, options
+from tests.sim_group import tp
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 
