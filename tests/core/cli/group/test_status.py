@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
@@ -23,6 +22,7 @@ from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
 from tests.a_status import a_status
 from tests.configuration import YAML
+from tests.rendered import lines_of
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
@@ -47,10 +47,7 @@ def group(**changes):
 
 
 def shown(found, width=160):
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as captured:
-        console.print(status_table(found), highlight=False)
-    return [line.rstrip() for line in captured.get().splitlines() if line.strip()]
+    return [line for line in lines_of(status_table(found), width) if line]
 
 
 def words(found, first):
@@ -85,11 +82,6 @@ def test_a_consumer_has_its_load_lag_report_and_drains():
 def test_what_is_not_known_is_no_number():
     unknown = ConsumerRow(THREE, Incarnation("abc"), "reading", (A,))
     assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
-
-
-def stands_still(stopped):
-    row = ConsumerRow(ONE, Incarnation("i"), "reading", stopped=stopped)
-    return group(current=dict.fromkeys(stopped, ONE), consumers=(row,))
 
 
 def test_what_stands_still_is_shown_with_its_reason():
