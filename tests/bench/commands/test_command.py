@@ -37,10 +37,6 @@ def test_report_has_a_line_for_each_size_and_variant():
     assert "commit 20" in text
 
 
-def test_report_without_measurements_names_the_machine():
-    assert shown(BenchResult({"cores": 2}, {})).strip() == "cores 2"
-
-
 def test_profiles_and_formats_have_a_line_for_each_kind_and_size():
     runs = [
         StageTimes("json-1000", size, run, 1000, 90.0, 6.0 + run, dict.fromkeys(STAGES, 1.0), 978_000)
