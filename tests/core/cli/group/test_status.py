@@ -120,13 +120,10 @@ STOPPED = replace(WAITS, refused={A: "no rule fits"})
 MANY = [TopicPartition("t", n) for n in range(7)]
 
 
-def stands_still(*consumers, **stopped):
-    """Each partition at the last of these consumers."""
-    found = {tp: why for whys in stopped.values() for tp, why in whys.items()}
-    rows = tuple(
-        ConsumerRow(n, None, "reading", stopped=whys) for n, whys in zip(consumers, stopped.values(), strict=True)
-    )
-    return {"current": dict.fromkeys(found, consumers[-1]), "consumers": rows}
+def stands_still(stopped):
+    """Consumer -> partition -> why."""
+    rows = tuple(ConsumerRow(consumer, None, "reading", stopped=whys) for consumer, whys in stopped.items())
+    return {"current": {tp: consumer for consumer, whys in stopped.items() for tp in whys}, "consumers": rows}
 
 
 @pytest.mark.parametrize(
