@@ -99,6 +99,11 @@ class WatchedGroup:
             self.round()
         raise AssertionError(f"not so after {most} rounds; asked: {self.asked[-5:]}")
 
+    def observer(self, ahead_ms=0):
+        """One that has read everything, by a clock that may be ahead of the brokers'."""
+        clock = self.world.clock
+        return GroupObserver.begin(self.world.options, self.world.topics.everything(), clock.now, clock.ms + ahead_ms)
+
     def settle(self, most=200):
         return self.until(self.is_settled, most)
 
