@@ -14,7 +14,7 @@ from bench.capacity_conditions import (
     run_conditions,
     widest_gap,
 )
-from bench.commands.capacity_conditions import print_result
+from bench.commands.capacity_conditions import density_chart, print_result
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.speeds.rates import spread
 from kgs_core.runtime.capacity_test import CapacityResult, Cycle
@@ -47,6 +47,13 @@ def test_modes_are_compared(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split() == ["one", "10", "2.50", "4", "2", "2", "2.0", "2.0", "2.0"]
     assert lines[-1] == "The highest mode is 25% above the lowest."
+
+
+def test_chart_has_a_line_for_each_condition_in_mb():
+    chart = density_chart([result("one", 2e6, 2.2e6, 2.4e6), result("two", 3e6, 3.1e6, 3.3e6)])
+    assert list(chart.lines) == ["one", "two"]
+    rate, _ = max(chart.lines["one"], key=lambda point: point[1])
+    assert 2.0 <= rate <= 2.4
 
 
 @pytest.fixture

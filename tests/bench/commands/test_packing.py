@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from bench.__main__ import bench_group
 from bench.commands.packing import GeneratedLoad
+from bench.commands.packing_plot import packing_charts
 from bench.packing_run import ScaleResult, growth, measure, scale_load, with_scores
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS
@@ -53,6 +54,17 @@ def test_a_row_for_each_algorithm_and_size(tmp_path):
     assert {"mwf", "bfd", "8 partitions", "40 partitions"} <= drawn
 
 
+def test_with_all_twelve_the_best_has_a_score(tmp_path):
+    file, drawn = tmp_path / "packing.json", tmp_path / "scale.png"
+    names = ",".join(PUBLISHED)
+    assert run("--sizes", 20, "--algorithm", names, "--steps", 3, "--json", file, "--plot", drawn).exit_code == 0
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    scores = [one["cbs"] for one in json.loads(file.read_text())["results"]]
+    assert len(scores) == len(PUBLISHED)
+    assert min(scores) >= 0
+    assert max(scores) > min(scores)
+
+
 def test_scores_are_over_the_published_alone():
     results = [packed(name, 10, 20) for name in PUBLISHED]
     results[3] = packed(PUBLISHED[3], 11, 19)
@@ -86,6 +98,16 @@ def test_more_steps_where_they_are_short():
     load = GeneratedLoad(None, 10, 1)
     assert [load.steps_at(size) for size in (1, 200, 1000, 10_000, 100_000)] == [200, 200, 100, 10, 5]
     assert GeneratedLoad(7, 10, 1).steps_at(200) == 7
+
+
+def test_times_come_first_and_then_a_front_for_each_size():
+    results = [timed(100, 0.002), timed(1000, 0.03), packed("bfd", 2), packed("mwf", 3)]
+    times, *fronts = packing_charts(results[:2] + results[2:3])
+    assert times.lines == {"mwf": [(100, 2.0), (1000, 30.0)], "bfd": [(100, 100.0)]}
+    assert [(front.title, set(front.dots)) for front in fronts] == [
+        ("100 partitions", {"mwf", "bfd"}),
+        ("1,000 partitions", {"mwf"}),
+    ]
 
 
 def test_all_but_the_times_repeats():

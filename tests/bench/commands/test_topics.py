@@ -14,6 +14,17 @@ def test_what_was_not_reached_is_told_as_unknown_and_never_as_zero(capsys):
     assert ["-", "files", "per", "hour,", "at", "most", "144,000", "by", "these", "settings"] in lines
 
 
+def test_figures_are_those_of_the_rounds(capsys):
+    found = TopicsResult(TopicsPlan(), 1.0, 2.0, 3.0, 4.0, [1.0, 2.0, 6.0], [0.5], [0.25], [0.125], 12345.6, 0.007, 1.0)
+    print_result(found)
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["round,", "median", "of", "3", "2.000"] in lines
+    assert ["round,", "longest", "6.000"] in lines
+    assert "12,346 files per hour" in out
+    assert found.to_dict()["plan"]["topics"] == 500
+
+
 def test_bound_of_files_is_a_file_of_each_topic_in_a_waiting_time_and_the_busy_ones():
     quiet = TopicsPlan(topics=100, wait_time_s=10.0)
     busy = TopicsPlan(topics=100, wait_time_s=10.0, busy_mb_per_s=10.0)

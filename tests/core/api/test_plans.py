@@ -30,7 +30,7 @@ NOW = {("t", 0): 1, ("t", 1): 1, ("t", 2): 2, ("t", 9): 2}
 def here(tmp_path, monkeypatch):
     """A folder with the speeds and the assignment as files, and no configuration."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_YAML", raising=False)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
     (tmp_path / "speeds.jsonl").write_text(
         json.dumps({"time": 1, "speeds": {"t": {str(n): s for (_, n), s in SPEEDS.items()}}})
     )
@@ -107,6 +107,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"current": "no.json"}, ConfigError, "no.json: no such file or directory: name another file"),
         ({"algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"capacity": 0}, ConfigError, "plan: capacity 0: give bytes/s, from 1 to 1e+12"),
+        ({"capacity": math.nan}, ConfigError, "plan: capacity nan: give bytes/s, from 1 to 1e+12"),
         ({"speeds": None}, ConfigError, "plan: nothing to measure: give a configuration"),
         ({"config": "other.yaml"}, ConfigError, "other.yaml: no such file: `kgs init` makes one"),
     ],

@@ -34,6 +34,12 @@ def converged(found):
     return found.is_converged if found.desired_state == MINE else None
 
 
+def test_waits_until_it_has_happened():
+    looks = [seen(waiting={A: "held by 1@one"}), seen(is_converged=True)]
+    wait_for(lambda: looks.pop(0), converged, 60)
+    assert looks == []
+
+
 def test_another_request_ends_the_waiting():
     with pytest.raises(PermanentError, match=r"group g: another request has come meanwhile \(by you\)"):
         wait_for(lambda: seen(is_converged=True, desired_state=DesiredState(RunState.RUNNING, "you", 2)), converged, 60)

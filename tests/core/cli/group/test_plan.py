@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[4]
 def here(tmp_path, monkeypatch):
     """An empty folder to work in, with no configuration in the environment."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_YAML", raising=False)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from tests.core.group.controller.two_readers import TARGET
 @pytest.fixture
 def kgs_plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_YAML", raising=False)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
     return lambda *arguments: CliRunner().invoke(cli, ["plan", *map(str, arguments)])
 
 

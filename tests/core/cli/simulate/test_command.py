@@ -102,6 +102,19 @@ def test_a_grid_of_deltas_starts_and_seeds(found):
     )
 
 
+def test_baselines_and_latency(found):
+    tree = found(*SMALL, "--algorithm", "mwf", "--latency", "--baseline", "kafka:9,kafka:20", "--baseline", "keda")
+    rows = {row["algorithm"]: row for row in tree["results"]}
+    assert list(rows) == ["mwf", "kafka:9", "kafka:20", "keda"]
+    assert (rows["kafka:9"]["mean_consumers"], rows["kafka:9"]["average_rscore"]) == (9, 0)
+    assert rows["kafka:20"]["delayed_share"] == 0
+    assert rows["kafka:20"]["p90_delayed_latency_s"] is None
+    assert 0 < rows["mwf"]["delayed_share"] < 1
+    assert 0 < rows["mwf"]["mean_latency_s"] <= rows["mwf"]["p99_latency_s"]
+    assert rows["mwf"]["bytes_delayed"] > 0
+    assert {row["least_consumer_hours"] for row in rows.values()} == {rows["mwf"]["least_consumer_hours"]}
+
+
 def test_shuffled_orders_are_a_range(found):
     tree = found(*SMALL, "--algorithm", "mwf", "--latency", "--baseline", "kafka:9", "--orders", 4)
     assert [row["algorithm"] for row in tree["results"]] == ["mwf", "kafka:9"]
@@ -119,6 +132,21 @@ def test_a_recorded_load_in_per_cent_of_c(found, recorded):
     assert (rows["mwf"]["measurements"], rows["mwf"]["partitions"], rows["mwf"]["workload"]) == (3, 12, "week")
     totals = [sum(line["speeds"]["t"].values()) for line in lines]
     assert rows["mwf"]["least_consumers"] == pytest.approx(sum(-(-total // 100) for total in totals) / 3)
+
+
+def test_bytes_and_per_cent_give_the_same_figures(found, recorded, here):
+    file, lines = recorded
+    rows = [
+        f"{number},t,{p},{speed * 15_000}"
+        for number, line in enumerate(lines)
+        for p, speed in line["speeds"]["t"].items()
+    ]
+    (here / "week.csv").write_text("\n".join(["measurement,topic,partition,speed", *rows]) + "\n")
+    in_per_cent = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4,keda")
+    in_bytes = found("--speeds", "week.csv", "--capacity", 1_500_000, "--latency", "--baseline", "kafka:4,keda")
+    for one, other in zip(in_per_cent["results"], in_bytes["results"], strict=True):
+        numbers = {key: value for key, value in one.items() if isinstance(value, float)}
+        assert {key: other[key] for key in numbers} == pytest.approx(numbers, rel=1e-6), one["algorithm"]
 
 
 @pytest.mark.parametrize(
