@@ -66,7 +66,6 @@ def test_the_topic_is_compacted_when_everything_was_there_for_an_hour(settings):
          "max.message.bytes is 1048588, must be at least 8388608: `kafka-configs.sh --alter"),
         ({**COMPACTED, "max.message.bytes": "8388608"}, ""),
         ({**COMPACTED, "max.message.bytes": "9000000"}, ""),
-        (COMPACTED, ""),
         (PermanentError("denied"), ""),
     ],
 )  # fmt: skip
