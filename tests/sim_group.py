@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 
 from kgs_core.config.membership import MembershipSettings
@@ -27,14 +28,32 @@ def tp(name: str) -> TopicPartition:
     return TopicPartition(name, 0)
 
 
-def options(packing=None, **membership) -> Options:
+def packing_of(**changes) -> PackingSettings:
+    """Capacity 100, rebalance above 120, no spare."""
     plain = {
         "algorithm": "mwf",
         "packing_capacity_bytes_per_s": 100,
         "consumer_capacity_bytes_per_s": 120,
         "spare_consumers": 0,
     }
-    return Options(PackingSettings(**{**plain, **(packing or {})}), MembershipSettings(**membership), lambda: Random(0))
+    return PackingSettings(**{**plain, **changes})
+
+
+def options(packing=None, **membership) -> Options:
+    return Options(packing_of(**(packing or {})), MembershipSettings(**membership), lambda: Random(0))
+
+
+def careless(select):
+    """`select_target`, but its Targets leave partition `a` out."""
+
+    def forgetful(state, now):
+        found = select(state, now)
+        if found.target is None:
+            return found
+        short = {p: c for p, c in found.target.assignment.items() if p != tp("a")}
+        return replace(found, target=replace(found.target, assignment=short))
+
+    return forgetful
 
 
 class SimGroup:

@@ -43,29 +43,26 @@ def test_sizes_are_those_of_the_log(written):
     assert sizes["position_bytes"] == pytest.approx(sum(map(len, lines)) / len(lines), abs=0.1)
 
 
-def test_rows_whose_file_left_the_log_are_lost(written):
-    root, records = written
-    last = entries(root)[-1]
-    last.write_text("".join(line for line in last.read_text().splitlines(True) if "add" not in json.loads(line)))
-    assert judged(root, records) == (20, 0)
+def without(action, entry):
+    entry.write_text("".join(line for line in entry.read_text().splitlines(True) if action not in json.loads(line)))
 
 
-def test_entry_that_is_gone_takes_rows_that_were_reported(written):
-    root, records = written
-    entries(root)[-1].unlink()
-    assert judged(root, records) == (20, 0)
-
-
-def test_file_named_twice_doubles_its_rows(written):
-    root, records = written
-    first, last = entries(root)[0], entries(root)[-1]
+def name_twice(first, last):
     line = next(line for line in first.read_text().splitlines(True) if "add" in json.loads(line))
     last.write_text(f"{last.read_text()}\n{line}")
-    assert judged(root, records) == (0, 20)
 
 
-def test_position_behind_the_rows_will_double_them(written):
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        (lambda *entries: without("add", entries[-1]), (20, 0)),
+        (lambda *entries: entries[-1].unlink(), (20, 0)),
+        (lambda *entries: name_twice(entries[0], entries[-1]), (0, 20)),
+        (lambda *entries: without("txn", entries[-1]), (0, 20)),
+    ],
+    ids=["a file left the log", "an entry is gone", "a file is named twice", "a position behind the rows"],
+)
+def test_rows_that_are_lost_or_doubled_are_seen(written, damage, found):
     root, records = written
-    last = entries(root)[-1]
-    last.write_text("".join(line for line in last.read_text().splitlines(True) if "txn" not in json.loads(line)))
-    assert judged(root, records) == (0, 20)
+    damage(*entries(root))
+    assert judged(root, records) == found

@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 
-from kgs_core.config import PackingSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.state import Options
@@ -16,6 +15,7 @@ from kgs_core.packing import ALGORITHMS
 from kgs_core.packing.registry import WEIGHING
 from tests.core.group.controller.two_readers import RUNS, group
 from tests.mock_kafka import mock_kafka
+from tests.sim_group import packing_of
 
 
 @pytest.fixture
@@ -47,18 +47,7 @@ def algorithms_kept():
 
 @pytest.fixture
 def packing():
-    """Capacity 100, rebalance above 120, no spare."""
-
-    def build(**changes):
-        plain = {
-            "algorithm": "mwf",
-            "packing_capacity_bytes_per_s": 100,
-            "consumer_capacity_bytes_per_s": 120,
-            "spare_consumers": 0,
-        }
-        return PackingSettings(**{**plain, **changes})
-
-    return build
+    return packing_of
 
 
 @pytest.fixture

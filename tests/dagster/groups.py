@@ -2,22 +2,14 @@
 
 from pathlib import Path
 
-from kgs_core.config import parse_settings
 from kgs_dagster.settings import GroupConfig, name_groups
+from tests.configuration import settings_of
 
 TOPICS = "[{topic: orders, table: bronze/orders}, {pattern: 'flights\\..*', table: 'bronze/{topic}'}]"
 
 
 def settings(name="g", topics=TOPICS, **sections):
-    parts = {
-        "group": name,
-        "kafka": "{bootstrap_servers: 'localhost:1'}",
-        "lake": "{root: /lake}",
-        "topics": topics,
-        **sections,
-    }
-    text = "\n".join(f"{section}: {value}" for section, value in parts.items())
-    return parse_settings(text.encode(), "kgs.yaml", {})
+    return settings_of(**{"group": name, "kafka": "{bootstrap_servers: 'localhost:1'}", "topics": topics, **sections})
 
 
 def group(name="g", topics=TOPICS, **sections) -> GroupConfig:

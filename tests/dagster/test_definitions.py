@@ -13,6 +13,7 @@ from dagster._core.workspace.autodiscovery import loadable_targets_from_python_f
 
 from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_dagster.definitions import build_defs
+from tests.configuration import YAML, text_of
 from tests.dagster.groups import group, two_groups
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +39,6 @@ print(*sorted({HEAVY!r} & set(sys.modules)))
 print(*sorted(job.name for job in defs.get_repository_def().get_all_jobs() if not job.name.startswith("__")))
 """
 EXPERIMENTS = "experiments_job experiments_report_job register_workload_job"
-GROUP = "group: {}\nkafka: {{bootstrap_servers: 'nowhere.invalid:9'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
 
 
 def loaded(folder, **environ):
@@ -63,7 +63,7 @@ def test_definitions_load_with_an_empty_environment(tmp_path):
 
 
 def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path):
-    (tmp_path / "kgs.yaml").write_text(GROUP.format("g"))
+    (tmp_path / "kgs.yaml").write_text(YAML)
     done = loaded(tmp_path, KGS_EXPERIMENTS="lab")
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
@@ -73,7 +73,7 @@ def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heav
 
 
 def test_a_configuration_that_is_wrong_is_reported_in_its_own_words(tmp_path):
-    (tmp_path / "mine.yaml").write_text(GROUP.format("g").replace("lake:", "lakes:"))
+    (tmp_path / "mine.yaml").write_text(YAML.replace("lake:", "lakes:"))
     done = loaded(tmp_path, KGS_CONFIG="mine.yaml")
     assert done.returncode != 0
     assert "mine.yaml: lakes: unknown" in done.stderr
@@ -137,9 +137,8 @@ def test_resources_can_be_replaced_by_name():
 
 def test_the_documented_sample_is_a_project_of_ones_own(tmp_path, monkeypatch):
     """Without the experiments, which nobody has asked for there."""
-    (tmp_path / "kgs.yaml").write_text(
-        GROUP.format("flights").replace("{topic: t}", "{topic: t, table: bronze/departures}")
-    )
+    topics = "[{topic: t, table: bronze/departures}]"
+    (tmp_path / "kgs.yaml").write_text(text_of(group="flights", topics=topics))
     monkeypatch.setenv("KGS_CONFIG", str(tmp_path / "kgs.yaml"))
     page = (ROOT / "docs/dagster.md").read_text().partition("## In your own project")[2]
     (tmp_path / "own.py").write_text(page.partition("```python\n")[2].partition("```")[0])

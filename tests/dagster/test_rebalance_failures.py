@@ -1,21 +1,19 @@
 """How rebalance runs in Dagster fail: in a line, before any harm, and so that the next one goes on."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 import dagster as dg
 import pytest
 
 from kgs_core.errors import TransientError
 from kgs_core.group.controller import machine
-from kgs_core.group.controller.state import ControllerState
 from kgs_core.runtime import controller_loop, rebalance_run
 from kgs_dagster.assets.control_loop import COVERED, DONE
 from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
 from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import checks, failure
-from tests.sim_group import tp
+from tests.sim_group import careless
 
 
 def test_what_a_person_can_mend_fails_in_a_line_before_anybody_is_fenced(runs, monkeypatch):
@@ -35,22 +33,8 @@ def test_what_a_person_can_mend_fails_in_a_line_before_anybody_is_fenced(runs, m
     assert runs.sim.topics.writer == writer
 
 
-@pytest.fixture
-def careless(monkeypatch):
-    """A controller that leaves a partition out of its Target."""
-    look = machine.select_target
-
-    def forgetful(state: ControllerState, now):
-        found = look(state, now)
-        if found.target is None:
-            return found
-        short = {p: c for p, c in found.target.assignment.items() if p != tp("a")}
-        return replace(found, target=replace(found.target, assignment=short))
-
-    monkeypatch.setattr(machine, "select_target", forgetful)
-
-
-def test_an_unsafe_target_is_not_written_and_the_check_says_why(runs, careless):
+def test_an_unsafe_target_is_not_written_and_the_check_says_why(runs, monkeypatch):
+    monkeypatch.setattr(machine, "select_target", careless(machine.select_target))
     history = runs.sim.history()
     result = runs.run_at(GROWN)
     step, said = failure(result)

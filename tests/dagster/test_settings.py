@@ -7,9 +7,8 @@ import pytest
 
 from kgs_core.errors import ConfigError
 from kgs_dagster.settings import ExperimentSettings, experiment_settings, groups, name_groups
+from tests.configuration import text_of
 from tests.dagster.groups import settings
-
-TEXT = "group: {}\nkafka: {{bootstrap_servers: 'a:9092'}}\nlake: {{root: lake}}\ntopics: [{{topic: t}}]\n"
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def config(tmp_path):
     def write(name, group):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(TEXT.format(group))
+        path.write_text(text_of(group=group, lake="{root: lake}"))
         return path
 
     return write

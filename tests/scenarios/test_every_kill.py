@@ -8,15 +8,13 @@ from typing import get_args
 
 import pytest
 
-from kgs_core.config.membership import MembershipSettings
-from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.plan_request import ASKED
-from kgs_core.group.controller.state import Options
 from kgs_core.group.membership.member import MembershipTiming
 from kgs_core.group.protocol import Target
 from kgs_core.group.view.events import Command, Note, Write
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
+from tests.sim_group import options
 from tests.world.consumers import Habits
 from tests.world.controllers import Moment
 from tests.world.world import World
@@ -30,17 +28,10 @@ class Life:
     def __init__(self, kill_at: int | None) -> None:
         self.points = []
         self.kill_at = kill_at
-        membership = MembershipSettings(suspect_after_s=4, start_timeout_s=5)
-        packing = PackingSettings(
-            algorithm="mwf",
-            packing_capacity_bytes_per_s=100,
-            consumer_capacity_bytes_per_s=120,
-            spare_consumers=1,
-            sentinel_timeout_s=15,
-            apply="forced_only",
-        )
-        habits = Habits(MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300))
-        self.world = World(Options(packing, membership, lambda: Random(0)), habits, Random(0))
+        packing = {"spare_consumers": 1, "sentinel_timeout_s": 15, "apply": "forced_only"}
+        found = options(packing, suspect_after_s=4, start_timeout_s=5)
+        habits = Habits(MembershipTiming(found.membership.heartbeat_s, found.membership.suspect_after_s, 300))
+        self.world = World(found, habits, Random(0))
 
     def dies_at(self, point):
         self.points.append(point)

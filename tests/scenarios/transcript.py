@@ -32,10 +32,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kgs_core.config.membership import MembershipSettings
-from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.desired_state import is_settled
-from kgs_core.group.controller.state import Options
 from kgs_core.group.membership.member import MembershipTiming
 from kgs_core.group.protocol import (
     DesiredState,
@@ -50,8 +47,9 @@ from kgs_core.group.protocol import (
 )
 from kgs_core.group.view.events import Launch, Note, Stop
 from kgs_core.group.view.transitions import Cause, State
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
+from tests.sim_group import options, tp
 from tests.world.chance import NO_TROUBLE, FaultRates
 from tests.world.consumers import Habits
 from tests.world.world import World
@@ -62,11 +60,6 @@ QUIET = frozenset({"StartConsuming", "StopConsuming", "Retire", "rebalance"})
 """Notes that say again what assignments and Targets say."""
 ORDINARY = frozenset({Cause.ANOTHER_TARGET, Cause.TARGET_WRITTEN, Cause.CONVERGED})
 """Transitions that every Target brings about; without them its line would not be there, and nothing would settle."""
-
-
-def tp(name: str) -> TopicPartition:
-    """Partition `a` of a scenario."""
-    return TopicPartition(name, 0)
 
 
 def names(partitions: Any) -> str:
@@ -91,23 +84,17 @@ class Scenario:
 
     def do_group(self, *words: str) -> None:
         given = dict(word.split("=") for word in words)
-        membership = MembershipSettings(
-            strict_handover=given.get("strict") == "yes",
-            group_management_timeout_s=float(given.get("timeout", 300)),
-        )
-        packing = PackingSettings(
-            algorithm="mwf",
-            packing_capacity_bytes_per_s=100,
-            consumer_capacity_bytes_per_s=120,
-            spare_consumers=int(given.get("spares", 0)),
-            max_consumers=int(given["max"]) if "max" in given else None,
-            sentinel_timeout_s=float(given.get("look", 3600)),
-            apply=given.get("apply", "auto"),
-            max_rscore_per_hour=float(given["budget"]) if "budget" in given else None,
-        )
-        pace = MembershipTiming(membership.heartbeat_s, membership.suspect_after_s, 300)
-        habits = Habits(pace, drains_in_s=float(given.get("drain", 1)))
-        self.world = World(Options(packing, membership, lambda: Random(0)), habits, Random(0))
+        packing = {
+            "spare_consumers": int(given.get("spares", 0)),
+            "max_consumers": int(given["max"]) if "max" in given else None,
+            "sentinel_timeout_s": float(given.get("look", 3600)),
+            "apply": given.get("apply", "auto"),
+            "max_rscore_per_hour": float(given["budget"]) if "budget" in given else None,
+        }
+        timeout_s = float(given.get("timeout", 300))
+        found = options(packing, strict_handover=given.get("strict") == "yes", group_management_timeout_s=timeout_s)
+        pace = MembershipTiming(found.membership.heartbeat_s, found.membership.suspect_after_s, 300)
+        self.world = World(found, Habits(pace, drains_in_s=float(given.get("drain", 1))), Random(0))
 
     def do_speeds(self, *words: str) -> None:
         given = dict(word.split("=") for word in words)

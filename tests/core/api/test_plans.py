@@ -19,8 +19,8 @@ from kgs_core.monitor.kafka import load, monitor
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group
 from kgs_core.runtime import group_status
+from tests.configuration import YAML
 
-CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 PARTITIONS = [("t", n) for n in range(5)]
 SPEEDS = dict(zip(PARTITIONS, [80.0, 40.0, 30.0, 250.0, 10.0], strict=True))
 NOW = {("t", 0): 1, ("t", 1): 1, ("t", 2): 2, ("t", 9): 2}
@@ -41,7 +41,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("compare", [None, "all"])
 @pytest.mark.parametrize("algorithm", ["mwf", "search", None])
 def test_values_are_those_of_the_command(here, compare, algorithm):
-    (here / "kgs.yaml").write_text(CONFIG + "packing: {packing_capacity_bytes_per_s: 100, max_rscore_per_hour: 0.1}\n")
+    (here / "kgs.yaml").write_text(YAML + "packing: {packing_capacity_bytes_per_s: 100, max_rscore_per_hour: 0.1}\n")
     options = ["--from", "speeds.jsonl", "--current", "now.json", "--json"]
     options += ["--compare", compare] if compare else []
     options += ["--algorithm", algorithm] if algorithm else []
@@ -74,7 +74,7 @@ def test_a_plan_is_a_value_and_a_frame(here):
 
 def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(here, monkeypatch):
     """Without a broker: what the two look-ups would have given."""
-    (here / "kgs.yaml").write_text(CONFIG + "packing: {packing_capacity_bytes_per_s: 100}\n")
+    (here / "kgs.yaml").write_text(YAML + "packing: {packing_capacity_bytes_per_s: 100}\n")
     seen = []
     measured = {TopicPartition(*each): speed for each, speed in SPEEDS.items()}
     unknown = TopicPartition("t", 5)
@@ -107,6 +107,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"current": "no.json"}, ConfigError, "no.json: no such file or directory: name another file"),
         ({"algorithm": "best"}, ConfigError, "algorithm 'best': use one of nf, ff"),
         ({"capacity": 0}, ConfigError, "plan: capacity 0: give bytes/s, from 1 to 1e+12"),
+        ({"capacity": math.nan}, ConfigError, "plan: capacity nan: give bytes/s, from 1 to 1e+12"),
         ({"speeds": None}, ConfigError, "plan: nothing to measure: give a configuration"),
         ({"config": "other.yaml"}, ConfigError, "other.yaml: no such file: `kgs init` makes one"),
     ],

@@ -16,8 +16,8 @@ from kgs_core.model import ConsumerId, OffsetRange, TopicId, TopicPartition
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
 from tests.a_status import a_status
+from tests.configuration import text_of
 
-CONFIG = "group: g\nkafka: {bootstrap_servers: 'a:9092'}\nlake: {root: lake}\ntopics: [{topic: t}]\n"
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ROWS = (
     ConsumerRow(ConsumerId(1), Incarnation("one"), "reading", (A,), 40.0, 39.5, 7, 1.5),
@@ -30,7 +30,7 @@ STATUS = a_status(current={A: ConsumerId(1)}, waiting={B: "waits"}, consumers=RO
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KGS_CONFIG", raising=False)
-    (tmp_path / "kgs.yaml").write_text(CONFIG)
+    (tmp_path / "kgs.yaml").write_text(text_of(lake="{root: lake}"))
     return "kgs.yaml"
 
 

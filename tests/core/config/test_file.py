@@ -20,26 +20,21 @@ def refusal(path):
     return problem.removeprefix(f"{path}: ")
 
 
-def test_no_such_file(tmp_path):
-    assert refusal(tmp_path / "nope.yaml") == "no such file: `kgs init` makes one, or name another file"
-
-
-def test_an_empty_file(tmp_path):
-    (tmp_path / "k.yaml").touch()
-    assert refusal(tmp_path / "k.yaml") == "empty: start from what `kgs example` prints"
-
-
-def test_a_directory(tmp_path):
-    assert refusal(tmp_path) == "is a directory: mend the file or name another"
-
-
-def test_a_pipe_that_nobody_writes_to_does_not_hang(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    assert refusal(tmp_path / "pipe") == "not a file: name the configuration file itself"
-
-
-def test_an_endless_device():
-    assert refusal(Path("/dev/zero")) == "not a file: name the configuration file itself"
+@pytest.mark.parametrize(
+    ("make", "answer"),
+    [
+        (lambda path: path, "no such file: `kgs init` makes one, or name another file"),
+        (Path.touch, "empty: start from what `kgs example` prints"),
+        (Path.mkdir, "is a directory: mend the file or name another"),
+        (os.mkfifo, "not a file: name the configuration file itself"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a file: name the configuration file itself"),
+        (lambda path: path.symlink_to(path.name), "too many levels of symbolic links: mend the file or name another"),
+    ],
+    ids=["absent", "empty", "a directory", "a pipe that nobody writes to", "an endless device", "a link to itself"],
+)
+def test_what_is_no_file_with_a_configuration_is_named_and_hangs_nobody(tmp_path, make, answer):
+    make(tmp_path / "k.yaml")
+    assert refusal(tmp_path / "k.yaml") == answer
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -53,18 +48,8 @@ def test_a_file_that_fails_while_it_is_read():
     assert refusal(Path("/proc/self/mem")) == "input/output error: mend the file or name another"
 
 
-def test_a_link_that_points_at_itself(tmp_path):
-    (tmp_path / "k.yaml").symlink_to("k.yaml")
-    assert refusal(tmp_path / "k.yaml") == "too many levels of symbolic links: mend the file or name another"
-
-
 def test_a_name_that_cannot_be():
     assert refusal(Path("a\0b")) == "'a\\x00b': not the name of a file: name another"
-
-
-def test_not_utf8(tmp_path):
-    (tmp_path / "k.yaml").write_bytes(b"\xff\xfe")
-    assert refusal(tmp_path / "k.yaml") == "byte 0 is not UTF-8: save the file as UTF-8"
 
 
 def test_a_huge_file_is_not_read_whole(tmp_path):

@@ -7,13 +7,16 @@ import pytest
 PLAIN = "security.protocol: SASL_SSL, sasl.mechanism: PLAIN"
 
 
+def with_client(client):
+    return f"kafka: {{bootstrap_servers: 'a:1', client: {client}}}"
+
+
 @pytest.mark.parametrize(
     "key",
     ["sasl.jaas.config", "sasl.kerberos.keytab", "plugin.library.paths", "interceptor.classes", "debug"],
 )
 def test_settings_outside_the_list_are_refused_by_name(problems_of, key):
-    found = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{{PLAIN}, {key}: x}}}}")
-    assert found == [
+    assert problems_of(kafka=with_client(f"{{{PLAIN}, {key}: x}}")) == [
         f"kafka.client: (value not shown): '{key}' is not among the settings that may be passed on: remove it"
     ]
 
@@ -29,29 +32,27 @@ def test_settings_outside_the_list_are_refused_by_name(problems_of, key):
     ],
 )
 def test_settings_that_break_the_guarantee(problems_of, key, value):
-    found = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{{key}: {value}}}}}")
-    assert found == [
+    assert problems_of(kafka=with_client(f"{{{key}: {value}}}")) == [
         f"kafka.client: (value not shown): '{key}' breaks exactly-once and is set by kgs itself: remove it"
     ]
 
 
 @pytest.mark.parametrize("protocol", ["", "security.protocol: PLAINTEXT, ", "security.protocol: ssl, "])
 def test_a_password_needs_a_protocol_that_uses_it(problems_of, protocol):
-    (found,) = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{{protocol}sasl.username: u}}}}")
+    (found,) = problems_of(kafka=with_client(f"{{{protocol}sasl.username: u}}"))
     assert found.endswith("sasl.* is set but security.protocol is not SASL_SSL: set it, or remove sasl.*")
 
 
 @pytest.mark.parametrize("value", ["null", "1.5", "[1]", "{a: b}"])
 def test_values_that_librdkafka_cannot_take_get_one_line(problems_of, value):
-    assert problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {{client.rack: {value}}}}}") == [
+    assert problems_of(kafka=with_client(f"{{client.rack: {value}}}")) == [
         "kafka.client.client.rack: (value not shown): give text, a whole number, true or false"
     ]
 
 
 def test_good_settings_arrive_unchanged(settings_of):
     client = f"{{{PLAIN}, sasl.username: u, sasl.password: p, socket.keepalive.enable: true}}"
-    settings = settings_of(kafka=f"kafka: {{bootstrap_servers: 'a:1,b:2', client: {client}}}")
-    assert settings.kafka.client == {
+    assert settings_of(kafka=with_client(client)).kafka.client == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "u",
@@ -91,13 +92,11 @@ OIDC = {
 def test_a_way_to_sign_in_that_cannot_work_is_refused(problems_of, other, told):
     client = {"security.protocol": "SASL_SSL", **OIDC, **other}
     given = json.dumps({key: value for key, value in client.items() if value is not None})
-    (found,) = problems_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {given}}}")
+    (found,) = problems_of(kafka=with_client(given))
     assert told in found
     assert "s3cr3t" not in found
 
 
 def test_tokens_of_a_provider_are_taken(settings_of):
     client = {"security.protocol": "SASL_SSL", **OIDC}
-    assert (
-        settings_of(kafka=f"kafka: {{bootstrap_servers: 'a:1', client: {json.dumps(client)}}}").kafka.client == client
-    )
+    assert settings_of(kafka=with_client(json.dumps(client))).kafka.client == client

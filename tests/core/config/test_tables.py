@@ -36,23 +36,26 @@ def test_every_topic_that_a_rule_fits_has_its_tables(settings_of):
     }
 
 
-def test_the_order_is_by_name_whatever_came_in(resolve):
-    assert list(resolve("{pattern: '.*'}", "c", "a", "b", "a")) == ["a", "b", "c"]
-
-
-def test_a_rule_whose_topic_does_not_exist_yet_is_no_mistake(resolve):
-    assert resolve("{topic: later}") == {}
-    assert list(resolve("{topic: later}, {topic: now}", "now")) == ["now"]
-
-
-def test_internal_topics_are_left_out(settings_of):
-    settings = settings_of(topics="topics: [{pattern: '.*'}]")
-    topics = ["t", "__consumer_offsets", "kgs.g.consumer.metadata"]
-    assert list(resolve_tables(settings, topics)) == ["t"]
-
-
-def test_dots_and_underscores_keep_apart(resolve):
-    assert {spec.table for spec in resolve("{pattern: '.*'}", "a.b", "a_b").values()} == {"a.b", "a_b"}
+@pytest.mark.parametrize(
+    ("rules", "topics", "tables"),
+    [
+        ("{pattern: '.*'}", "c a b a", {"a": "a", "b": "b", "c": "c"}),
+        ("{topic: later}", "", {}),
+        ("{topic: later}, {topic: now}", "now", {"now": "now"}),
+        ("{pattern: '.*'}", "t __consumer_offsets kgs.g.consumer.metadata", {"t": "t"}),
+        ("{pattern: '.*'}", "a.b a_b", {"a.b": "a.b", "a_b": "a_b"}),
+        ("{topic: a, table: x}, {topic: b, table: xy}, {topic: c, table: z/x}", "a b c",
+         {"a": "x", "b": "xy", "c": "z/x"}),
+        ("{pattern: 'a.*', not: ab}, {pattern: '.*', table: 'rest/{topic}'}", "aa ab c",
+         {"aa": "aa", "ab": "rest/ab", "c": "rest/c"}),
+    ],
+    ids=[
+        "by name, whatever came in", "a topic that does not exist yet", "or one of two", "internal topics are left out",
+        "dots and underscores keep apart", "names that only begin alike", "a later rule takes what one leaves out",
+    ],
+)  # fmt: skip
+def test_which_topic_has_which_table(resolve, rules, topics, tables):
+    assert [(topic, spec.table) for topic, spec in resolve(rules, *topics.split()).items()] == [*tables.items()]
 
 
 def test_two_topics_in_one_table(resolve):
@@ -70,15 +73,14 @@ def test_topics_that_come_into_one_table_by_a_pattern_and_do_not_agree(collision
     ]
 
 
-def test_a_derived_table_of_two_tables(collisions):
-    assert collisions("{pattern: '.*', latest_by_key: {table: latest}}", "a", "b") == [
-        "topics 'a' and 'b': collision in table 'latest': give one another table"
-    ]
-
-
-def test_names_that_differ_only_in_case(collisions):
-    assert collisions("{pattern: '.*', table: 'x/{topic}'}", "Flights", "flights") == [
-        "topics 'Flights' and 'flights': collision in table 'x/flights': give one another table"
+@pytest.mark.parametrize(
+    ("more", "one", "other", "table"),
+    [("latest_by_key: {table: latest}", "a", "b", "latest"), ("table: 'x/{topic}'", "Flights", "flights", "x/flights")],
+    ids=["a derived table of two tables", "names that differ only in case"],
+)
+def test_two_topics_that_collide(collisions, more, one, other, table):
+    assert collisions(f"{{pattern: '.*', {more}}}", one, other) == [
+        f"topics '{one}' and '{other}': collision in table '{table}': give one another table"
     ]
 
 
@@ -101,10 +103,6 @@ def test_a_table_inside_another(collisions, inner):
 def test_a_table_inside_another_is_found_in_either_order(collisions):
     (found,) = collisions("{topic: a, table: x/y}, {topic: b, table: x}", "a", "b")
     assert found.startswith("topics 'b' and 'a': collision, table 'x/y' of the second")
-
-
-def test_names_that_only_begin_alike_are_no_collision(resolve):
-    assert len(resolve("{topic: a, table: x}, {topic: b, table: xy}, {topic: c, table: z/x}", "a", "b", "c")) == 3
 
 
 def test_all_collisions_come_together(collisions):
@@ -165,13 +163,6 @@ def test_tables_are_named_by_parts_of_the_topic_and_topics_are_left_out(settings
         "ads.clicks": "b/ads/clicks",
         "ads.clicks.eu": "b/ads/clicks.eu",
     }
-
-
-def test_a_later_rule_takes_what_another_leaves_out(settings_of):
-    settings = settings_of(topics="topics: [{pattern: 'a.*', not: ab}, {pattern: '.*', table: 'rest/{topic}'}]")
-    assert {t: s.table for t, s in resolve_tables(settings, ["aa", "ab", "c"]).items()} == {
-        "aa": "aa", "ab": "rest/ab", "c": "rest/c",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("topic", ["a", "a..", "a..."])

@@ -93,16 +93,6 @@ def test_one_that_fails_each_time_is_given_up_with_its_last_words(made):
     assert (control.state, len([line for line in logged if "controller started" in line])) == ("no controller", 3)
 
 
-def test_one_that_is_killed_comes_again_however_often(made):
-    control, _ = made("import time; time.sleep(600)")
-    for _ in range(4):
-        os.kill(pid_of(control), signal.SIGKILL)
-        wait_until(lambda: pid_of(control) is None, 10, "it lives")
-        control.look_after()
-        assert pid_of(control) is not None
-    assert control.failure == ""
-
-
 def test_a_deaf_controller_is_killed_at_once_and_that_is_reported(made, tmp_path):
     control, _ = made(DEAF)
     pid = pid_of(control)

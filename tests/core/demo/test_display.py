@@ -4,35 +4,19 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from rich.console import Console
 
 from kgs_core.demo.display import live_table
-from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
+from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.group.protocol import Change, Incarnation, Target
-from kgs_core.lake.topics.stats import LakeSnapshot, TableView
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.lake.topics.stats import LakeSnapshot
+from kgs_core.model import ConsumerId
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
-
-EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
-JFK = TableView("flights.jfk", "flights.jfk")
-PRODUCED = Produced({TopicPartition("flights.ewr", 0): 1100, TopicPartition("flights.ewr", 1): 500}, 0, 0, 60.0, True)
-
-
-def text(renderable, width=80):
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as captured:
-        console.print(renderable)
-    return [line.rstrip() for line in captured.get().splitlines()]
-
+from tests.core.demo.demo_words import EWR, EWR_0, EWR_1, JFK, PRODUCED
+from tests.rendered import lines_of
 
 BEGAN_MS = 1_000_000
-EWR_0, EWR_1, LGA_0 = (
-    TopicPartition("flights.ewr", 0),
-    TopicPartition("flights.ewr", 1),
-    TopicPartition("flights.lga", 0),
-)
 TARGET = Target(
     algorithm="mwf",
     assignment={EWR_0: ConsumerId(1), EWR_1: ConsumerId(2)},
@@ -84,7 +68,7 @@ def snapshot(*tables, problems=(), produced=PRODUCED, seen=None):
 
 
 def test_live_table():
-    assert text(live_table(snapshot(EWR, JFK))) == [
+    assert lines_of(live_table(snapshot(EWR, JFK))) == [
         "83 s | running | simulated time 2013-09-18 11:12",
         "produced 1,600 records (0.90 MB/s) | in the lake ? rows | lag ?",
         "controller pid 4242 | target 2 consumers and 1 spare | 1 partitions to hand over",
@@ -101,7 +85,7 @@ def test_live_table():
 
 
 def test_a_group_that_cannot_be_seen_is_not_shown_as_empty():
-    shown = text(live_table(replace(snapshot(EWR), group=None, problems=("Kafka x:1: no answer",))))
+    shown = lines_of(live_table(replace(snapshot(EWR), group=None, problems=("Kafka x:1: no answer",))))
     assert shown[2] == "controller pid 4242 | target ?"
     assert shown[-1] == "? Kafka x:1: no answer"
 
@@ -112,12 +96,12 @@ def test_a_group_that_cannot_be_seen_is_not_shown_as_empty():
 )
 def test_how_far_a_change_is(waiting, converged, logged):
     seen = replace(group(READING, waiting=0), is_converged=converged, waiting=dict.fromkeys(range(waiting), "why"))
-    assert text(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {logged}")
+    assert lines_of(live_table(snapshot(EWR, seen=seen)))[2].endswith(f"| {logged}")
 
 
 def test_partitions_that_stand_still_are_shown():
     stopped = replace(READING, stopped={EWR_0: "gone"})
-    assert any("1 partitions stopped" in line for line in text(live_table(snapshot(EWR, seen=group(stopped)))))
+    assert any("1 partitions stopped" in line for line in lines_of(live_table(snapshot(EWR, seen=group(stopped)))))
 
 
 def test_what_is_not_known_is_never_shown_as_zero():
@@ -125,17 +109,13 @@ def test_what_is_not_known_is_never_shown_as_zero():
     nothing = replace(
         snapshot(JFK, produced=None, seen=group(nobody, target=None)), simulated=None, produced_bytes_per_s=None
     )
-    shown = "\n".join(text(live_table(nothing)))
+    shown = "\n".join(lines_of(live_table(nothing)))
     assert "produced ? records (? MB/s) | in the lake ? rows | lag ?" in shown
     assert "simulated time ?" in shown
     assert "target ?" in shown
     assert [line.split() for line in shown.splitlines() if line.startswith("1 ")] == [["1", *"??????", "reading"]]
 
 
-def test_problems_are_shown_below_the_table():
-    assert text(live_table(snapshot(EWR, problems=("Kafka x:1: no answer",))))[-1] == "? Kafka x:1: no answer"
-
-
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_line_is_wider_than_a_terminal(width):
-    assert all(len(line) <= width for line in text(live_table(snapshot(EWR, JFK)), width))
+    assert all(len(line) <= width for line in lines_of(live_table(snapshot(EWR, JFK)), width))

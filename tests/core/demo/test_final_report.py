@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from kgs_core.demo.final_report import (
     FinalReport,
@@ -17,18 +16,9 @@ from kgs_core.demo.run import exit_status
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
 from kgs_core.lake.rule import LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
-from kgs_core.model import TopicId, TopicPartition
-
-EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
-JFK = TableView("flights.jfk", "flights.jfk")
-PRODUCED = Produced({TopicPartition("flights.ewr", 0): 1100, TopicPartition("flights.ewr", 1): 500}, 0, 0, 60.0, True)
-
-
-def text(renderable, width=80):
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as captured:
-        console.print(renderable)
-    return [line.rstrip() for line in captured.get().splitlines()]
+from kgs_core.model import TopicId
+from tests.core.demo.demo_words import EWR, JFK, PRODUCED
+from tests.rendered import lines_of
 
 
 def last(*tables, problems=(), produced=PRODUCED):
@@ -73,7 +63,7 @@ FAILED = FinalReport(EXACT.topics, audited=True, problems=("consumer 1 did not e
 
 
 def test_report():
-    assert text(report_table(EXACT)) == [
+    assert lines_of(report_table(EXACT)) == [
         "topic            records produced  rows in the lake  lost  doubled  unread",
         "a                              10                10     0        0       0",
         "b                           2,000             2,000     0        0       0",

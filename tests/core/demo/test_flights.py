@@ -36,35 +36,29 @@ def utc_ms(text):
     return int(pd.Timestamp(text, tz="UTC").timestamp() * 1000)
 
 
-def test_takeoff_is_the_scheduled_time_and_the_delay():
-    assert table({"dep_delay": 5.0}).takeoff_ms.tolist() == [utc_ms("2013-07-02T03:35")]
-
-
-def test_delay_past_midnight_falls_on_the_next_day():
-    # 23:30 in New York, 45 minutes late.
-    assert table({"dep_delay": 45.0}).takeoff_ms.tolist() == [utc_ms("2013-07-02T04:15")]
-
-
-def test_landing_is_the_air_time_later():
-    flights = table({"air_time": 95.0})
-    assert (flights.landing_ms - flights.takeoff_ms).tolist() == [95 * 60_000]
-
-
-def test_flight_without_air_time_is_left_out():
-    assert table({"flight": 1}, {"flight": 2, "air_time": np.nan}).number.tolist() == ["UA1"]
-
-
-def test_flights_come_by_takeoff():
-    assert table({"flight": 1, "dep_delay": 20.0}, {"flight": 2}).number.tolist() == ["UA2", "UA1"]
-
-
-def test_missing_tail_number_has_a_key_of_its_own():
-    flights = table({"tailnum": np.nan})
-    assert (flights.tailnum[0], flights.aircraft[0]) == (UNKNOWN_TAILNUM, None)
-
-
-def test_aircraft_is_known_by_tail_number_or_none():
-    assert table({}, {"tailnum": "N2", "flight": 16}).aircraft.tolist() == ["BOEING 737-824", None]
+@pytest.mark.parametrize(
+    ("changes", "column", "expected"),
+    [
+        ([{"dep_delay": 5.0}], "takeoff_ms", [utc_ms("2013-07-02T03:35")]),
+        ([{"dep_delay": 45.0}], "takeoff_ms", [utc_ms("2013-07-02T04:15")]),
+        ([{"air_time": 95.0}], "landing_ms", [utc_ms("2013-07-02T05:05")]),
+        ([{"flight": 1}, {"flight": 2, "air_time": np.nan}], "number", ["UA1"]),
+        ([{"flight": 1, "dep_delay": 20.0}, {"flight": 2}], "number", ["UA2", "UA1"]),
+        ([{"tailnum": np.nan}], "tailnum", [UNKNOWN_TAILNUM]),
+        ([{}, {"tailnum": "N2"}, {"tailnum": np.nan}], "aircraft", ["BOEING 737-824", None, None]),
+    ],
+    ids=[
+        "the scheduled time and the delay",
+        "a delay past midnight in New York falls on the next day",
+        "a landing is the air time later",
+        "without air time it is left out",
+        "by takeoff",
+        "a missing tail number has a key of its own",
+        "an aircraft is known by its tail number, or not",
+    ],
+)
+def test_columns_of_flights(changes, column, expected):
+    assert list(getattr(table(*changes), column)) == expected
 
 
 def test_airport_without_coordinates_is_named():

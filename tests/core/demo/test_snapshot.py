@@ -6,14 +6,7 @@ from datetime import datetime
 from kgs_core.demo.snapshot import lag_of, read_produced, simulated_time
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicPartition
-
-EWR = TableView("flights.ewr", "flights.ewr", 1500, 2_500_000, 7, 0, 9, {0: 1000, 1: 500}, {0: 1100, 1: 500})
-JFK = TableView("flights.jfk", "flights.jfk")
-EWR_0, EWR_1, LGA_0 = (
-    TopicPartition("flights.ewr", 0),
-    TopicPartition("flights.ewr", 1),
-    TopicPartition("flights.lga", 0),
-)
+from tests.core.demo.demo_words import EWR, EWR_0, EWR_1, JFK
 
 
 def test_lag_is_unknown_when_one_partition_is():
@@ -29,7 +22,7 @@ def test_lag_is_unknown_when_one_partition_is():
 def test_lag_of_some_partitions():
     lake = LakeSnapshot((EWR,), ())
     assert [lag_of(lake, tps) for tps in ([EWR_0], [EWR_1], [EWR_0, EWR_1], [])] == [100, 0, 100, 0]
-    assert lag_of(lake, [EWR_0, LGA_0]) is None
+    assert lag_of(lake, [EWR_0, TopicPartition("flights.lga", 0)]) is None
     assert lag_of(LakeSnapshot((JFK,), ()), [TopicPartition("flights.jfk", 0)]) is None
 
 

@@ -14,11 +14,6 @@ def at(*numbers):
     return tuple(np.array([number], dtype=float) for number in numbers)
 
 
-def test_distance_of_a_known_leg():
-    # New York to Los Angeles: 2475 statute miles in the flight data.
-    assert distance_nm(*at(*JFK), *at(*LAX))[0] * 1.15078 == pytest.approx(2475, rel=0.003)
-
-
 @pytest.mark.parametrize(("fraction", "place"), [(0.0, JFK), (1.0, LHR)])
 def test_great_circle_begins_and_ends_at_the_airports(fraction, place):
     lat, lon = great_circle_point(*at(*JFK), *at(*LHR), np.array([fraction]))

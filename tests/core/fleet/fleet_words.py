@@ -1,22 +1,16 @@
 """Words of the tests of consumers in a cluster."""
 
-from kgs_core.config import parse_settings
 from kgs_core.fleet.pod_process import PodProcess
 from kgs_core.model import ConsumerId
+from tests import configuration
 from tests.kubernetes_server import JOB_UID
 
 THREE = ConsumerId(3)
 
 
 def settings_of(group="flights", kubernetes="{image: 'kgs:1'}", broker="127.0.0.1:9"):
-    text = f"""
-group: {group!r}
-kafka: {{bootstrap_servers: "{broker}"}}
-lake: {{root: /lake}}
-topics: [{{topic: "A_b..c"}}]
-kubernetes: {kubernetes}
-"""
-    return parse_settings(text.encode(), "kgs.yaml", {})
+    kafka = {"bootstrap_servers": broker}
+    return configuration.settings_of(group=repr(group), kafka=kafka, topics="[{topic: A_b..c}]", kubernetes=kubernetes)
 
 
 def started(fleet, consumer=THREE):

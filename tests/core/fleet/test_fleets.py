@@ -13,8 +13,7 @@ from kgs_core.fleet.fleets import FLEETS
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-
-YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+from tests.configuration import YAML
 
 
 class Nobody:

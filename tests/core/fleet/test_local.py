@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.fleet.host_process import this_process
 from kgs_core.fleet.local import LocalFleet, consume_command
 from kgs_core.system.processes import find_runs
+from tests.configuration import settings_of
 from tests.waiting import wait_until
 
 # As a consumer: one in its process group, one in a group of its own, as Spark's Python workers are.
@@ -30,16 +30,6 @@ LEAVES_ITS_OWN = "signal.signal(signal.SIGTERM, lambda *_: os._exit(7))"
 IS_DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 
 
-def settings_of(group: str) -> Settings:
-    text = f"""
-group: {group}
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: lake}}
-topics: [{{topic: t}}]
-"""
-    return parse_settings(text.encode(), "kgs.yaml", {})
-
-
 @pytest.fixture
 def group(request):
     """A group of this test's own, whose processes are ended by id whatever happens."""
@@ -53,7 +43,7 @@ def group(request):
 def fleet_of(group, tmp_path, handler=OBEYS, command=None):
     program = CONSUMER.format(handler=handler)
     return LocalFleet(
-        settings_of(group), command or (lambda _: [sys.executable, "-c", program]), tmp_path / "logs", os.environ
+        settings_of(group=group), command or (lambda _: [sys.executable, "-c", program]), tmp_path / "logs", os.environ
     )
 
 
@@ -142,7 +132,7 @@ def test_the_deaf_are_killed_at_the_end_with_all_their_own(group, tmp_path):
 
 
 def test_one_that_does_not_end_when_asked_is_killed_after_the_time_that_a_batch_may_take(group, tmp_path):
-    settings = settings_of(group)
+    settings = settings_of(group=group)
     settings = settings.model_copy(update={"consumer": settings.consumer.model_copy(update={"batch_timeout_s": 0.3})})
     program = CONSUMER.format(handler=IS_DEAF)
     fleet = LocalFleet(settings, lambda _: [sys.executable, "-c", program], tmp_path / "logs", os.environ)
@@ -157,7 +147,7 @@ def test_another_group_and_another_kafka_are_another_fleet(group, tmp_path):
     fleet = fleet_of(group, tmp_path)
     fleet.start(1)
     wait_up(tmp_path, 1)
-    elsewhere = settings_of(group)
+    elsewhere = settings_of(group=group)
     kafka = elsewhere.kafka.model_copy(update={"bootstrap_servers": "127.0.0.1:10"})
     other = LocalFleet(elsewhere.model_copy(update={"kafka": kafka}), lambda _: ["true"], tmp_path / "logs", os.environ)
     assert other.runs() == ()
@@ -177,7 +167,7 @@ def test_what_cannot_be_started_is_worth_another_try(group, tmp_path):
 def test_a_log_folder_that_cannot_be_is_refused(group, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PermanentError, match="--log-dir"):
-        LocalFleet(settings_of(group), lambda _: [], tmp_path / "file" / "logs", os.environ)
+        LocalFleet(settings_of(group=group), lambda _: [], tmp_path / "file" / "logs", os.environ)
 
 
 def test_stopping_what_is_not_there_asks_nobody_and_what_is_there_just_that(group, tmp_path, monkeypatch):

@@ -6,16 +6,9 @@ import threading
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.kafka.kafka_python import client_settings, open_kafka_python
-
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:{port}"}}
-lake: {{root: /lake}}
-topics: [{{topic: t}}]
-"""
+from tests.configuration import settings_of
 
 
 def test_without_security_nothing_but_plaintext():
@@ -67,7 +60,7 @@ def test_what_cannot_be_loaded_is_named_without_a_secret(client):
 
 def test_one_that_could_not_connect_leaves_no_thread_behind():
     with socket.create_server(("127.0.0.1", 0)) as mute:  # never answers
-        settings = parse_settings(TEXT.format(port=mute.getsockname()[1]).encode(), "kgs.yaml", {})
+        settings = settings_of(kafka={"bootstrap_servers": f"127.0.0.1:{mute.getsockname()[1]}"})
         with pytest.raises(TransientError, match="connect with kafka-python"):
             open_kafka_python(settings, 0.2)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []

@@ -3,12 +3,10 @@
 import kafka.errors
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError
 from kgs_core.kafka import open_transactions
 from kgs_core.kafka.open_transactions import OpenTransactions
-
-TEXT = b"group: g\nkafka: {bootstrap_servers: 'k:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+from tests.configuration import settings_of
 
 
 def test_who_may_not_ask_is_told_which_right_it_takes(monkeypatch):
@@ -18,4 +16,4 @@ def test_who_may_not_ask_is_told_which_right_it_takes(monkeypatch):
 
     monkeypatch.setattr(open_transactions, "open_kafka_python", lambda *_: Refusing())
     with pytest.raises(PermanentError, match=r"transactional id g-controller: .*: give this user Describe on it"):
-        OpenTransactions(parse_settings(TEXT, "kgs.yaml", {})).coordinator_of("g-controller")
+        OpenTransactions(settings_of()).coordinator_of("g-controller")

@@ -18,17 +18,13 @@ def message(topic, partition, value):
     return Delivered(topic=lambda: topic, partition=lambda: partition)
 
 
-def test_pace_is_the_clock():
-    assert next_until(9.95, 10.0, 0.05) == 10.0
-
-
-def test_pace_is_doubled_at_most_after_a_hold_up():
-    assert next_until(10.0, 40.0, 0.05) == pytest.approx(10.1)
-    assert next_until(10.0, 40.0, 0.5) == pytest.approx(11.0)
-
-
-def test_slice_after_a_long_hold_up_stays_short():
-    assert next_until(10.0, 400.0, 300.0) == pytest.approx(12.0)
+@pytest.mark.parametrize(
+    ("sent_until", "now", "slice_s", "until"),
+    [(9.95, 10.0, 0.05, 10.0), (10.0, 40.0, 0.05, 10.1), (10.0, 40.0, 0.5, 11.0), (10.0, 400.0, 300.0, 12.0)],
+    ids=["the clock's", "doubled at most after a hold-up", "of any slice", "that stays short"],
+)
+def test_the_pace(sent_until, now, slice_s, until):
+    assert next_until(sent_until, now, slice_s) == pytest.approx(until)
 
 
 def test_only_delivered_records_are_counted():

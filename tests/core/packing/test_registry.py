@@ -2,14 +2,11 @@
 
 import pytest
 
-import kgs_core as kgs
 from kgs_core.config import PackingSettings
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId
 from kgs_core.packing import ALGORITHMS, FRONT, parse_name, setting_name
 from kgs_core.packing.registry import register
-
-SPEEDS = {("t", 0): 1.0, ("t", 1): 1.0, ("t", 2): 1.0}
 
 
 def one_each(problem, random):
@@ -17,13 +14,9 @@ def one_each(problem, random):
 
 
 @pytest.mark.usefixtures("algorithms_kept")
-def test_a_registered_algorithm_packs_replays_and_is_a_setting():
-    with pytest.raises(ConfigError, match="'mine'"):
-        kgs.pack(SPEEDS, capacity=10, algorithm="mine")
+def test_a_registered_algorithm_is_a_setting_and_has_a_weight_where_it_weighs():
+    """How it packs: tests/core/api/test_algorithms.py."""
     register("mine", one_each)
-    assert kgs.pack(SPEEDS, capacity=10, algorithm="mine").assignment == {("t", 0): 1, ("t", 1): 2, ("t", 2): 3}
-    found = kgs.simulate([SPEEDS, SPEEDS], algorithms=["mine", "bfd"], capacity=10).to_frame()
-    assert found["mean_consumers"].to_dict() == {"mine": 3, "bfd": 1}
     assert PackingSettings(algorithm="mine").algorithm == "mine"
     assert parse_name("mine@0.5") is None
     register("mine", one_each, weighs=True)

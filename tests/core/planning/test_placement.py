@@ -9,6 +9,7 @@ from kgs_core.planning.load import Load
 from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
 from kgs_core.planning.plan import Group, make_plan
 from kgs_core.planning.triggers import Watched
+from tests.cases import cases
 
 PLANNED = {1: "ab", 2: "c", 3: "d"}
 SPEEDS = {"a": 40, "b": 30, "c": 60, "d": 20}
@@ -29,34 +30,21 @@ def placed(assigned, speeds_of):
 
 
 class TestToJoined:
-    @pytest.mark.parametrize(
+    @cases(
         ("read", "joined", "expected"),
-        [
-            ("abcd", {1, 2, 3, 4}, PLANNED),
-            ("abcd", {4}, PLANNED),
-            ("cd", {2, 3, 4}, {4: "ab", 2: "c", 3: "d"}),
-            ("d", {3, 4}, {4: "ab", 3: "cd"}),
-            ("", {4}, {4: "abd", 2: "c"}),
-            ("", {4, 5}, {4: "abd", 5: "c"}),
-            ("", {4, 5, 6, 7}, {4: "ab", 5: "c", 6: "d"}),
-            ("cd", {2, 3}, {2: "ac", 3: "bd"}),
-            ("d", {3}, {3: "cd", 1: "ab"}),
-            ("", set(), PLANNED),
-            ("", {1, 2, 3}, PLANNED),
-        ],
-        ids=[
-            "all is read",
-            "what is read stays where it is planned",
-            "an idle one takes a whole share",
-            "the greatest need first; what is left where it fits",
-            "one idle consumer for all",
-            "two",
-            "idle ones left over",
-            "into room, each where it fits most tightly",
-            "from fast to slow, and no more than fits",
-            "nobody has joined",
-            "on its way to who has joined",
-        ],
+        {
+            "all is read": ("abcd", {1, 2, 3, 4}, PLANNED),
+            "what is read stays where it is planned": ("abcd", {4}, PLANNED),
+            "an idle one takes a whole share": ("cd", {2, 3, 4}, {4: "ab", 2: "c", 3: "d"}),
+            "the greatest need first; what is left where it fits": ("d", {3, 4}, {4: "ab", 3: "cd"}),
+            "one idle consumer for all": ("", {4}, {4: "abd", 2: "c"}),
+            "two": ("", {4, 5}, {4: "abd", 5: "c"}),
+            "idle ones left over": ("", {4, 5, 6, 7}, {4: "ab", 5: "c", 6: "d"}),
+            "into room, each where it fits most tightly": ("cd", {2, 3}, {2: "ac", 3: "bd"}),
+            "from fast to slow, and no more than fits": ("d", {3}, {3: "cd", 1: "ab"}),
+            "nobody has joined": ("", set(), PLANNED),
+            "on its way to who has joined": ("", {1, 2, 3}, PLANNED),
+        },
     )
     def test_what_nobody_reads(self, placed, read, joined, expected):
         assert placed(read, joined) == expected

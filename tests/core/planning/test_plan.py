@@ -132,13 +132,6 @@ def test_json_has_numbers_in_order_and_rounded(packing, new_random):
     assert json.loads(json.dumps(values, allow_nan=False)) == values
 
 
-def test_json_of_a_consumer_that_is_given_too_much(speeds_of, packing, new_random):
-    plan = make_plan(Load(speeds_of(a=90, b=80, c=60)), Group(), packing(max_consumers=2), new_random)
-    assert plan_values(plan)["overloaded"] == [
-        {"consumer": 2, "bytes_per_s": 140.0, "cure": {"consumers": 3, "capacity_bytes_per_s": 140.0}}
-    ]
-
-
 def test_nothing_to_read_is_a_plan_without_consumers(packing, new_random):
     plan = make_plan(Load({}), Group(), packing(), new_random, ["bfd"])
     assert plan_values(plan)["consumers"] == 0

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.config import PackingSettings
 from kgs_core.group.protocol import Change
 from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import (
@@ -22,6 +21,7 @@ from kgs_core.planning.rebalance_budget import (
 )
 from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide
 from tests.core.group.controller.two_readers import A, B
+from tests.sim_group import packing_of
 
 prices = st.one_of(st.just(0.0), st.floats(0.001, 5))
 steps = st.lists(st.tuples(st.integers(0, 900_000), prices), min_size=1, max_size=300)
@@ -109,16 +109,10 @@ class TestSentinel:
 
     @given(st.floats(0, 5), st.floats(0, 5))
     def test_what_is_forced_is_done_whatever_was_moved(self, most, moved):
-        settings = PackingSettings(
-            algorithm="mwf",
-            packing_capacity_bytes_per_s=100,
-            consumer_capacity_bytes_per_s=120,
-            max_rscore_per_hour=most,
-        )
         shares = {A: 1, B: 1}
         grown = Load({A: 80.0, B: 60.0})
         watched = Watched(shares, shares, frozenset({1}), since_packing_s=300.0, moved_rscore=moved)
-        found = decide(grown, watched, settings, lambda: Random(0))
+        found = decide(grown, watched, packing_of(max_rscore_per_hour=most), lambda: Random(0))
         assert isinstance(found, RunRequest)
         assert found.plan.rscore > 0
 

@@ -7,6 +7,7 @@ import pytest
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide, exit_conditions
+from tests.cases import cases
 
 GROUP = {1: "ab", 2: "c"}
 STEADY = {"a": 50, "b": 40, "c": 60}
@@ -41,30 +42,25 @@ def reasons(decision):
 ALONE = {"current": {1: "ab"}, "joined": frozenset({1})}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "holding"),
-    [
-        ((STEADY,), []),
-        (({"a": 60, "b": 50, "c": 30},), []),
-        (({"a": 50, "b": 40, "c": 500},), []),
-        (({"a": 200, "b": 190, "c": 300}, {}, {"max_consumers": 2}), [Reason.OVERLOADED]),
-        ((STEADY, ALONE), [Reason.UNOWNED]),
-        ((STEADY, {**ALONE, "lost": frozenset({2})}), [Reason.UNOWNED, Reason.LOST]),
-        (({"a": 80, "b": 40, "c": 30}, WAITED), [Reason.TIMEOUT]),
-        ((LIGHT, WAITED, {"consumer_weight": 0.29}), [Reason.TIMEOUT]),
-        ((QUIET, {"since_packing_s": 299.9}), []),
-    ],
-    ids=[
-        "nothing happened",
-        "above what is packed, 100, and not above what a consumer can read, 120",
-        "a partition too fast for any consumer does not keep the group moving",
-        "a plan that takes away less than a tenth of what is too much relieves nobody",
-        "the plan is the target, and cannot be handed over yet",
-        "no spare, no room elsewhere: who is lost may be started again under its number",
-        "a plan that only moves is not better",
-        "what is saved must be worth what is moved",
-        "before the time nobody looks",
-    ],
+    {
+        "nothing happened": ((STEADY,), []),
+        "above what is packed, 100, and not above what a consumer can read, 120": (({"a": 60, "b": 50, "c": 30},), []),
+        "a partition too fast for any consumer does not keep the group moving": (({"a": 50, "b": 40, "c": 500},), []),
+        "a plan that takes away less than a tenth of what is too much relieves nobody": (
+            ({"a": 200, "b": 190, "c": 300}, {}, {"max_consumers": 2}),
+            [Reason.OVERLOADED],
+        ),
+        "the plan is the target, and cannot be handed over yet": ((STEADY, ALONE), [Reason.UNOWNED]),
+        "no spare, no room elsewhere: who is lost may be started again under its number": (
+            (STEADY, {**ALONE, "lost": frozenset({2})}),
+            [Reason.UNOWNED, Reason.LOST],
+        ),
+        "a plan that only moves is not better": (({"a": 80, "b": 40, "c": 30}, WAITED), [Reason.TIMEOUT]),
+        "what is saved must be worth what is moved": ((LIGHT, WAITED, {"consumer_weight": 0.29}), [Reason.TIMEOUT]),
+        "before the time nobody looks": ((QUIET, {"since_packing_s": 299.9}), []),
+    },
 )
 def test_nothing_is_done(decided, arguments, holding):
     found = decided(*arguments)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState
 from kgs_core.group.view.events import FleetSeen, Measured
@@ -13,7 +12,8 @@ from kgs_core.planning.load import Load
 from kgs_core.ports import Run
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
-from tests.core.group.controller.watched_group import WatchedGroup, options, tp
+from tests.core.group.controller.watched_group import WatchedGroup, options
+from tests.sim_group import tp
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
 
@@ -26,7 +26,7 @@ def group():
 
 
 def seen(group, measured=None):
-    watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = group.observer()
     watch = watch.observed(FleetSeen(group.world.fleet.runs()), group.now)
     state = watch.observed(measured or group.world.measured(), group.now).state
     return sentences(replace(state, listening=replace(state.listening, silence_counts_from=group.now)), group.now)
@@ -64,7 +64,7 @@ def test_who_is_silent(group):
 def test_what_waits(group):
     """Consumer 1 is known to be dead, and its successor has not joined."""
     group.world.reading(ConsumerId(1)).kill()
-    watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = group.observer()
     state = watch.observed(fleet_seen(group.world.fleet, watch.state.view), group.now).state
     assert sentences(state, group.now)[-1] == (
         "waiting: a:0 for consumer 1: it has not joined, b:0 for consumer 1: it has not joined"
@@ -72,7 +72,7 @@ def test_what_waits(group):
 
 
 def test_starts(group):
-    watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = group.observer()
     failed = [Run(ConsumerId(7), f"old-{n}", 20.0 - n, is_over=True) for n in range(2)]
     quarantined = [Run(ConsumerId(8), f"bad-{n}", 20.0 - n, is_over=True) for n in range(3)]
     pending = Run(ConsumerId(9), "new", 1.0, is_over=False)

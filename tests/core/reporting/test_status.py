@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.config import Settings
 from kgs_core.group.protocol import (
     Change,
     DesiredState,
@@ -23,6 +22,7 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status import group_status
+from tests.configuration import settings_of
 from tests.processes import a_process
 
 A, B, C = (TopicPartition("t", n) for n in range(3))
@@ -34,6 +34,7 @@ PROCESS = a_process()
 CHANGE = Change(1_000, "first", 0, 0.0, 2, 3.0)
 TARGET = Target("mwf", {A: ConsumerId(1), B: ConsumerId(1), C: ConsumerId(2)}, (), {}, 100.0, 0.5, "why", (), (), 5)
 NOW = 1000.0
+CAPACITIES = {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 150}
 
 
 def report(member, *owned, sequence=1, applied=0, **more):
@@ -50,20 +51,9 @@ def group(*messages, target=TARGET, since_ms=0):
     return GroupView().take_all(records, NOW)
 
 
-def settings(**packing):
-    return Settings.model_validate(
-        {
-            "group": "g",
-            "kafka": {"bootstrap_servers": "localhost:9092"},
-            "lake": {"root": "/lake"},
-            "topics": [{"topic": "t"}],
-            "packing": {"packing_capacity_bytes_per_s": 100, "consumer_capacity_bytes_per_s": 150, **packing},
-        }
-    )
-
-
 def seen(view, now=NOW, time_ms=0, packing=None, **facts):
-    return group_status(settings(**(packing or {})), view, ExternalFacts(**facts), now, time_ms)
+    settings = settings_of(packing={**CAPACITIES, **(packing or {})})
+    return group_status(settings, view, ExternalFacts(**facts), now, time_ms)
 
 
 DRAINING = replace(report(ONE, A), phase=Phase.DRAINING, last_drain_s=0.5, max_drain_s=2.0)

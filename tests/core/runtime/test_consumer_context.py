@@ -5,13 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config.file import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError, UnsafeError
 from kgs_core.model import ConsumerId
 from kgs_core.runtime.consumer_context import MAX_FAILURES, ConsumerContext
 from kgs_core.system.shutdown import StopFlag
-
-YAML = b"{group: g, kafka: {bootstrap_servers: 'h:1'}, lake: {root: lake}, topics: [{topic: t}]}"
+from tests.configuration import settings_of
 
 
 @pytest.fixture
@@ -102,7 +100,7 @@ def test_a_consumer_whose_jvm_is_gone_ends_though_no_round_fails(reader):
 
 def test_a_runner_that_there_is_not_is_refused_by_name(monkeypatch):
     reader = object.__new__(ConsumerContext)
-    reader._settings = parse_settings(YAML, "kgs.yaml", {})
+    reader._settings = settings_of()
     monkeypatch.setenv("KGS_BATCH_RUNNER", "flink")
     with pytest.raises(ConfigError, match="KGS_BATCH_RUNNER=flink: no such runner of batches: use spark"):
         _ = reader.runner

@@ -4,15 +4,11 @@ import logging
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.kafka import open_transactions
 from kgs_core.kafka.open_transactions import CoordinatorView
 from kgs_core.runtime.fencings import Fencings
-
-SETTINGS = parse_settings(
-    b"group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n", "kgs.yaml", {}
-)
+from tests.configuration import settings_of
 
 
 def at(epoch, producer=7):
@@ -32,7 +28,7 @@ def at(epoch, producer=7):
     ],
 )
 def test_epochs_are_counted_from_the_first_answer_on(answers, count):
-    fencings = Fencings(SETTINGS)
+    fencings = Fencings(settings_of())
     for answer in answers:
         fencings.take(answer)
     assert fencings.count == count
@@ -59,7 +55,7 @@ def test_what_is_not_answered_is_not_counted_and_a_refusal_is_told_once(monkeypa
             return outcome
 
     monkeypatch.setattr(open_transactions, "OpenTransactions", Asked)
-    fencings = Fencings(SETTINGS)
+    fencings = Fencings(settings_of())
     fencings.look()
     fencings.look()
     assert fencings.count is None

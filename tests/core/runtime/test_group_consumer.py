@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import pytest
 
-from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 from kgs_core.group.protocol import Ending, Phase, Report
 from kgs_core.model import ConsumerId
@@ -13,16 +12,11 @@ from kgs_core.runtime import group_consumer
 from kgs_core.runtime.group_consumer import GroupConsumer
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.watchdog import SparkWatch
+from tests.configuration import settings_of
 from tests.processes import a_process
 
 PROCESS = a_process()
 SPARK = SparkWatch(lambda: False).reason
-CONFIG = """
-group: g
-kafka: {bootstrap_servers: "127.0.0.1:1"}
-lake: {root: lake}
-topics: [{topic: t}]
-"""
 
 
 class Queue:
@@ -52,14 +46,14 @@ class Writer:
 
 @pytest.fixture
 def consumer(tmp_path, monkeypatch):
+    """With `joins(stop)`, which has it join with topics in memory."""
     watched = []
     monkeypatch.setattr(group_consumer, "start_watchdog", lambda *arguments: watched.append(arguments))
-    config = tmp_path / "kgs.yaml"
-    config.write_text(CONFIG)
     told = []
     hosting = group_consumer.Hosting(last_word=told.append)
-    found = GroupConsumer(load_settings(config, {}), ConsumerId(1), hosting=hosting)
+    found = GroupConsumer(settings_of(lake={"root": str(tmp_path)}), ConsumerId(1), hosting=hosting)
     found.watched, found.told = watched, told
+    found.joins = lambda stop=None: found.joined(PROCESS, (Queue(), Writer()), stop or StopFlag(), lambda: None, SPARK)
     return found
 
 
@@ -69,8 +63,7 @@ def last():
 
 def test_last_report_says_by_which_error_the_loop_ended(consumer):
     """It said `ended` like one that was asked to: no back-off followed, and the number was never quarantined."""
-    joined = consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK)
-    with pytest.raises(TransientError, match="5 rounds"), joined:
+    with pytest.raises(TransientError, match="5 rounds"), consumer.joins():
         raise TransientError("consumer 1: 5 rounds failed, last: boom")
     assert (last().phase, last().ending) == (Phase.ENDED, Ending.FAILED)
     assert last().why == "consumer 1: 5 rounds failed, last: boom"
@@ -78,15 +71,14 @@ def test_last_report_says_by_which_error_the_loop_ended(consumer):
 
 def test_exit_in_a_users_code_is_a_failure_with_its_words(consumer):
     """`sys.exit` in a transform ended the consumer as if it had been asked to: no reason, no back-off."""
-    joined = consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK)
-    with pytest.raises(SystemExit), joined:
+    with pytest.raises(SystemExit), consumer.joins():
         raise SystemExit("no licence")
     assert (last().ending, last().why) == (Ending.FAILED, "SystemExit: no licence")
 
 
 def test_last_report_of_one_that_was_asked_to_end_says_so(consumer):
     stop = StopFlag()
-    with consumer.joined(PROCESS, (Queue(), Writer()), stop, lambda: None, SPARK) as membership:
+    with consumer.joins(stop) as membership:
         stop.set()
         assert membership.wait(lambda m: m.ending is not None, 10)
     assert (last().phase, last().ending, last().why) == (Phase.ENDED, Ending.ASKED, "")
@@ -96,7 +88,7 @@ def test_error_of_a_thread_ends_the_process_with_its_words(consumer, monkeypatch
     monkeypatch.setattr(Queue, "newest", lambda *_: 1 / 0)
     with (
         pytest.raises(TransientError, match="thread of assignments has failed: ZeroDivisionError"),
-        consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK) as membership,
+        consumer.joins() as membership,
     ):
         assert membership.wait(lambda m: m.ending is not None, 10)
     assert "ZeroDivisionError" in last().why
@@ -104,7 +96,7 @@ def test_error_of_a_thread_ends_the_process_with_its_words(consumer, monkeypatch
 
 def test_what_the_watchdog_ends_says_why_and_still_owns_what_it_may_commit(consumer):
     """A commit may be under way until the very end: so it drains, and has not ended."""
-    with consumer.joined(PROCESS, (Queue(), Writer()), StopFlag(), lambda: None, SPARK) as membership:
+    with consumer.joins() as membership:
         ((reason, _, last_word),) = consumer.watched
         assert reason(0.0) is None
         last_word("batch older than batch_timeout_s=300")

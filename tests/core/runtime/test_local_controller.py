@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.fleet.controller_fleet import FleetOptions
 from kgs_core.fleet.fleets import FLEETS
@@ -13,11 +12,9 @@ from kgs_core.group.topics import connections
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.runtime import local_controller
 from kgs_core.system.shutdown import StopFlag
+from tests.configuration import settings_of
 
-YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
-
-
-SETTINGS = parse_settings(YAML.encode(), "kgs.yaml", {})
+SETTINGS = settings_of()
 
 
 @pytest.fixture

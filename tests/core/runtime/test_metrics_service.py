@@ -9,17 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.lake.rule.audit_result import LakeAudit, TableAudit
 from kgs_core.reporting.metric_samples import Sample
 from kgs_core.runtime import metrics_reader, metrics_service
 from kgs_core.runtime.metrics_reader import MetricsReader
+from tests.configuration import settings_of
 from tests.waiting import wait_until
 
-SETTINGS = parse_settings(
-    b"group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n", "kgs.yaml", {}
-)
+SETTINGS = settings_of()
 
 
 def test_a_look_that_breaks_is_followed_by_another(monkeypatch, caplog):

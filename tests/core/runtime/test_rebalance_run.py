@@ -1,7 +1,5 @@
 """One change in parts, on a simulated group: measured, assigned, priced, handed over; or begun anew at any of them."""
 
-from dataclasses import replace
-
 import pytest
 
 from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
@@ -14,7 +12,7 @@ from kgs_core.runtime import rebalance_run
 from kgs_core.runtime.rebalance_ports import Reference
 from kgs_core.runtime.rebalance_run import RebalanceRun
 from kgs_core.system.shutdown import StopFlag
-from tests.sim_group import SimGroup, options, tp
+from tests.sim_group import SimGroup, careless, options, tp
 from tests.world.chance import FaultRates
 
 FOUR = {"a": 50, "b": 50, "c": 50, "d": 50}
@@ -202,16 +200,7 @@ def test_a_newer_controller_ends_it(group, run):
 
 
 def test_an_unsafe_target_is_not_written(group, monkeypatch):
-    look = machine.select_target
-
-    def careless(state, now):
-        found = look(state, now)
-        if found.target is None:
-            return found
-        short = {p: c for p, c in found.target.assignment.items() if p != tp("a")}
-        return replace(found, target=replace(found.target, assignment=short))
-
-    monkeypatch.setattr(machine, "select_target", careless)
+    monkeypatch.setattr(machine, "select_target", careless(machine.select_target))
     history = group.history()
     run = run_of(group, measurement_offset=group.publish(**LARGE))
     with pytest.raises(UnsafeError, match=r"not written.*S6 a:0: has no consumer"):

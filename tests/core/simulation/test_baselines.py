@@ -19,6 +19,7 @@ from kgs_core.simulation.replay import Conditions, check_name, replay, strategy_
 from kgs_core.simulation.round_robin import RoundRobin
 from kgs_core.simulation.strategies import Baseline, Placement
 from kgs_core.simulation.workload import Workload
+from tests.cases import cases
 
 TPS = [TopicPartition("t", n) for n in range(40)]
 
@@ -92,28 +93,23 @@ def test_a_new_baseline_is_a_line_in_the_table(monkeypatch):
     assert not [row for row in rows if "shuffled_orders" in row], "its order changes nothing"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("loads", "partitions", "settings", "expected"),
-    [
-        ([4.5] * 40, 20, {}, dict.fromkeys(range(40), 5)),
-        ([1.0, 40.0, 40.0, 40.0], 40, {}, {0: 1, 1: 1, 2: 10}),
-        ([8.0] * 12 + [2.0] * 20, 20, {}, {22: 8, -1: 2}),
-        ([8.0] * 3 + [2.0] * 5, 20, {"stabilization_s": 0}, {-1: 2}),
-        ([5.0] * 3 + [5.4] * 10, 20, {}, {-1: 5}),
-        ([5.0] * 3 + [5.6] * 10, 20, {}, {-1: 6}),
-        ([30.0] * 60, 6, {}, {-1: 6}),
-        ([0.0] * 40, 20, {}, {-1: 1}),
-    ],
-    ids=[
-        "a steady load needs as many as the bound",
-        "upwards it at most doubles in 15 s or adds four",
-        "downwards it waits for the stabilization window",
-        "or for none",
-        "5.4 consumers' worth of lag at 5 is 8 % more than wanted, within the tolerance",
-        "5.6 is 12 %",
-        "never more than partitions",
-        "it never gives up the last one",
-    ],
+    {
+        "a steady load needs as many as the bound": ([4.5] * 40, 20, {}, dict.fromkeys(range(40), 5)),
+        "upwards it at most doubles in 15 s or adds four": ([1.0, 40.0, 40.0, 40.0], 40, {}, {0: 1, 1: 1, 2: 10}),
+        "downwards it waits for the stabilization window": ([8.0] * 12 + [2.0] * 20, 20, {}, {22: 8, -1: 2}),
+        "or for none": ([8.0] * 3 + [2.0] * 5, 20, {"stabilization_s": 0}, {-1: 2}),
+        "5.4 consumers' worth of lag at 5 is 8 % more than wanted, within the tolerance": (
+            [5.0] * 3 + [5.4] * 10,
+            20,
+            {},
+            {-1: 5},
+        ),
+        "5.6 is 12 %": ([5.0] * 3 + [5.6] * 10, 20, {}, {-1: 6}),
+        "never more than partitions": ([30.0] * 60, 6, {}, {-1: 6}),
+        "it never gives up the last one": ([0.0] * 40, 20, {}, {-1: 1}),
+    },
 )
 def test_scaled_by_lag(loads, partitions, settings, expected):
     found = consumers_over_time(loads, partitions, **settings)

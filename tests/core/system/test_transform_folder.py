@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kgs_core.config.file import load_settings
 from kgs_core.config.settings import SparkSettings
@@ -15,6 +14,7 @@ from kgs_core.fleet.local import consume_command, kgs_command
 from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.spark.session import prepare_spark
 from kgs_core.system.transform_folder import use_folder_of
+from tests.configuration import text_of
 
 pytestmark = pytest.mark.slow
 
@@ -23,13 +23,7 @@ HOSTILE = "open(__file__ + '.was_run', 'w').close()\nraise ImportError('from the
 
 def config(folder, **rule):
     folder.mkdir(exist_ok=True)
-    tree = {
-        "group": "g",
-        "kafka": {"bootstrap_servers": "127.0.0.1:1"},
-        "lake": {"root": "lake"},
-        "topics": [{"topic": "t", **rule}],
-    }
-    (folder / "kgs.yaml").write_text(yaml.safe_dump(tree))
+    (folder / "kgs.yaml").write_text(text_of(topics=[{"topic": "t", **rule}]))
     return folder / "kgs.yaml"
 
 

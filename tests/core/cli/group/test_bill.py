@@ -13,12 +13,9 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.planning.plan import Group
 from kgs_core.runtime import bill as bills
+from tests.configuration import text_of
 
-CONFIG = """group: g
-kafka: {bootstrap_servers: "nowhere.invalid:9"}
-lake: {root: lake}
-topics: [{topic: t}]
-"""
+CONFIG = text_of(lake="{root: lake}")
 
 
 @pytest.fixture

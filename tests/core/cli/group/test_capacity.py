@@ -4,8 +4,7 @@ from click.testing import CliRunner
 
 from kgs_core.cli.main import cli
 from kgs_core.runtime.capacity_test import CapacityResult
-
-YAML = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
+from tests.configuration import YAML
 
 
 def test_one_that_was_ended_at_its_start_says_so(monkeypatch, tmp_path):

@@ -16,6 +16,7 @@ from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
+from tests.configuration import YAML
 from tests.core.group.controller.two_readers import TARGET
 
 A = TopicPartition("t", 0)
@@ -23,7 +24,6 @@ MINE = DesiredState(RunState.PAUSED, "me", 1)
 ASKS = DesiredState(RunState.RUNNING, "me", 1, apply_ms=1)
 READS = ConsumerRow(ConsumerId(1), Incarnation("one"), "reading", (A,), report_age_s=1.0)
 GONE = ConsumerRow(ConsumerId(2), None, "not there", needs_attention=True)
-CONFIG = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 
 
 def seen(**changes):
@@ -183,7 +183,7 @@ def test_a_command_waits_for_kafka_for_as_long_as_it_may(config, command, monkey
 
 @pytest.fixture
 def config(tmp_path):
-    (tmp_path / "kgs.yaml").write_text(CONFIG)
+    (tmp_path / "kgs.yaml").write_text(YAML)
     return str(tmp_path / "kgs.yaml")
 
 

@@ -12,7 +12,8 @@ from kgs_core.cli.group.operator_commands import Operator
 from kgs_core.cli.main import cli
 from kgs_core.group.controller.plan_request import ASKED
 from kgs_core.group.protocol import Change, RunState
-from tests.core.cli.group.test_operator_commands import CONFIG, seen
+from tests.configuration import YAML
+from tests.core.cli.group.test_operator_commands import seen
 from tests.core.group.controller.two_readers import TARGET
 
 
@@ -26,7 +27,7 @@ def kgs_plan(tmp_path, monkeypatch):
 @pytest.fixture
 def group_that_runs(tmp_path, monkeypatch):
     """A group whose controller answers: what it was asked for, and what it does of its own."""
-    (tmp_path / "kgs.yaml").write_text(CONFIG)
+    (tmp_path / "kgs.yaml").write_text(YAML)
     asked = []
     load = {"speeds": {("t", 0): 60.0, ("t", 1): 50.0}, "capacity": 200.0}
     monkeypatch.setattr("kgs_core.cli.group.plan.make_plan", lambda *_, **__: make_plan(compare=None, **load))

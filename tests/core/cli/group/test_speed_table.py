@@ -1,11 +1,10 @@
 """How a measurement is shown."""
 
-from rich.console import Console
-
 from kgs_core.cli.group.capacity import settings_for
 from kgs_core.cli.group.speed_table import Trends, as_json, ranked, speed_table
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.speeds import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
+from tests.rendered import lines_of
 
 SLOW, FAST, GONE = TopicPartition("a", 0), TopicPartition("b", 1), TopicPartition("c", 2)
 LOG = PartitionReading(1.0, 1.0, TopicId("one"), 1, 0, 10, 1000)
@@ -19,10 +18,7 @@ MEASUREMENT = Measurement(READING, SPEEDS)
 
 
 def shown(measurement, trends=None, top=20):
-    console = Console(width=120, force_terminal=False)
-    with console.capture() as captured:
-        console.print(speed_table(measurement, trends or Trends(), top), highlight=False)
-    return [line.rstrip() for line in captured.get().splitlines()]
+    return lines_of(speed_table(measurement, trends or Trends(), top), 120)
 
 
 def test_largest_first_and_the_unknown_last():

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from kgs_core.cli.group.status import StatusScreen
 from kgs_core.cli.group.status_table import status_table
@@ -22,6 +21,8 @@ from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
 from tests.a_status import a_status
+from tests.configuration import YAML
+from tests.rendered import lines_of
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO, THREE = ConsumerId(1), ConsumerId(2), ConsumerId(3)
@@ -46,10 +47,7 @@ def group(**changes):
 
 
 def shown(found, width=160):
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as captured:
-        console.print(status_table(found), highlight=False)
-    return [line.rstrip() for line in captured.get().splitlines() if line.strip()]
+    return [line for line in lines_of(status_table(found), width) if line]
 
 
 def words(found, first):
@@ -86,35 +84,6 @@ def test_what_is_not_known_is_no_number():
     assert words(group(consumers=(unknown,)), "3 ") == ["3", "abc", "1", "?", "?", "?", "reading"]
 
 
-def stands_still(stopped):
-    row = ConsumerRow(ONE, Incarnation("i"), "reading", stopped=stopped)
-    return group(current=dict.fromkeys(stopped, ONE), consumers=(row,))
-
-
-def test_what_stands_still_is_shown_with_its_reason():
-    assert "! t:0 stands still at consumer 1: poison" in shown(group())
-    many = {TopicPartition("t", n): "poison" for n in range(7)}
-    lines = shown(
-        group(
-            current=dict.fromkeys(many, ONE), consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=many),)
-        )
-    )
-    assert "! t:0-6 stand still at consumer 1: poison" in lines
-    both = (
-        ConsumerRow(ONE, None, "reading", stopped={A: "no rule"}),
-        ConsumerRow(TWO, None, "x", stopped={B: "no rule"}),
-    )
-    assert "! t:0-1 stand still at consumers 1, 2: no rule" in shown(group(current={A: ONE, B: TWO}, consumers=both))
-    different = {TopicPartition("t", n): f"offset {n}" for n in range(7)}
-    lines = shown(
-        group(
-            current=dict.fromkeys(different, ONE),
-            consumers=(ConsumerRow(ONE, Incarnation("i"), "reading", stopped=different),),
-        )
-    )
-    assert "! 2 more partitions for other reasons (--json has all)" in lines
-
-
 def test_a_controller_that_is_down_is_shown():
     lines = shown(group(controller_is_heard=False, facts=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
@@ -146,32 +115,49 @@ def test_the_times_of_changes_are_shown_where_one_is_known():
     assert ["1970-01-01", "00:00:00Z", "0", "0.000", "1", *times, "0.0", "started"] in lines
 
 
+WAITS = ReplacementWait("spare 3 to open t:0 before consumer 1 ends")
+STOPPED = replace(WAITS, refused={A: "no rule fits"})
+MANY = [TopicPartition("t", n) for n in range(7)]
+
+
+def stands_still(stopped):
+    """Consumer -> partition -> why."""
+    rows = tuple(ConsumerRow(consumer, None, "reading", stopped=whys) for consumer, whys in stopped.items())
+    return {"current": {tp: consumer for consumer, whys in stopped.items() for tp in whys}, "consumers": rows}
+
+
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("changes", "line"),
     [
-        (RunState.PAUSED, "paused: nobody reads until `kgs resume` (by me, 1970-01-01 00:00:01Z)"),
-        (RunState.STOPPED, "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
+        ({"desired_state": DesiredState(RunState.PAUSED, "me", 1000)},
+         "paused: nobody reads until `kgs resume` (by me, 1970-01-01 00:00:01Z)"),
+        ({"desired_state": DesiredState(RunState.STOPPED, "me", 1000)},
+         "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
+        ({"wanted": DesiredVersion("2", "abcdef123456", "me", 0), "outdated": (ONE,)},
+         "being replaced for version 2, configuration abcdef12: consumers 1"),
+        ({"outdated": (ONE,), "replacement": WAITS}, str(WAITS)),
+        ({"outdated": (ONE,), "replacement": STOPPED}, f"! {STOPPED}; everybody reads on as before"),
+        ({"failures": {TWO: "5 rounds failed, last: boom"}},
+         f"! consumer {TWO} has ended by an error: 5 rounds failed, last: boom"),
+        ({}, "! t:0 stands still at consumer 1: poison"),
+        (stands_still({ONE: dict.fromkeys(MANY, "poison")}), "! t:0-6 stand still at consumer 1: poison"),
+        (stands_still({ONE: {A: "no rule"}, TWO: {B: "no rule"}}),
+         "! t:0-1 stand still at consumers 1, 2: no rule"),
+        (stands_still({ONE: {tp: f"offset {tp.partition}" for tp in MANY}}),
+         "! 2 more partitions for other reasons (--json has all)"),
     ],
-)
-def test_a_desired_state_is_shown(state, said):
-    assert said in shown(group(desired_state=DesiredState(state, "me", 1000)))
+)  # fmt: skip
+def test_what_is_amiss_or_wanted_has_a_line_of_its_own(changes, line):
+    assert line in shown(group(**changes), 400)
 
 
-def test_who_is_being_replaced():
-    lines = shown(group(wanted=DesiredVersion("2", "abcdef123456", "me", 0), outdated=(ONE,)))
-    assert "being replaced for version 2, configuration abcdef12: consumers 1" in lines
-
-
-def test_what_a_replacement_waits_for_is_shown_and_that_it_has_stopped_is_an_alarm():
-    waits = ReplacementWait("spare 3 to open t:0 before consumer 1 ends")
-    assert f"{waits}" in shown(group(outdated=(ONE,), replacement=waits))
-    stopped = replace(waits, refused={A: "no rule fits"})
-    line = f"! {stopped}; everybody reads on as before"
-    assert line in " ".join(shown(group(outdated=(ONE,), replacement=stopped)))
-    assert status_values(group(replacement=stopped))["replacement"] == {
+def test_json_of_a_replacement_that_has_stopped_and_of_a_failure():
+    found = status_values(group(replacement=STOPPED, failures={TWO: "boom"}))
+    assert found["replacement"] == {
         "waits_for": "spare 3 to open t:0 before consumer 1 ends",
         "refused": {"t:0": "no rule fits"},
     }
+    assert found["failures"] == {str(TWO): "boom"}
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
@@ -218,9 +204,7 @@ def test_into_a_pipe_the_width_is_that_of_columns(monkeypatch, capsys):
 
 def test_watching_waits_for_a_kafka_that_is_away_and_one_look_does_not(tmp_path, monkeypatch):
     """The third answer ends the watching, as Ctrl-C does."""
-    (tmp_path / "kgs.yaml").write_text(
-        "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
-    )
+    (tmp_path / "kgs.yaml").write_text(YAML)
     asked = []
 
     def no_answer(*_):
@@ -303,9 +287,3 @@ def test_topics_with_too_many_bad_records_are_in_the_headline_and_listed_one_by_
     assert "! topic orders: 62 % of its newest records" in text
     assert "bad records" not in " ".join(shown(group()))
     assert status_values(group(bad_shares={"orders": 0.62}))["bad_shares"] == {"orders": 0.62}
-
-
-def test_why_a_consumer_ended_by_an_error_is_an_alarm():
-    found = group(failures={TWO: "5 rounds failed, last: boom"})
-    assert f"! consumer {TWO} has ended by an error: 5 rounds failed, last: boom" in shown(found)
-    assert status_values(found)["failures"] == {str(TWO): "5 rounds failed, last: boom"}

@@ -12,8 +12,8 @@ from kgs_core.lake.handover.adoption import Adopted
 from kgs_core.model import ConsumerId
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
+from tests.configuration import text_of
 
-YAML = "group: new\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: /lake}\ntopics: [{topic: t}]\n"
 ROWS = tuple(ConsumerRow(ConsumerId(n), None, "", report_age_s=age) for n, age in ((1, 0.5), (2, None), (3, 900.0)))
 
 
@@ -55,7 +55,7 @@ class Controlled(Watch):
 )
 def test_a_dry_run_says_who_still_runs_under_the_old_name(monkeypatch, tmp_path, watch, said):
     file = tmp_path / "kgs.yaml"
-    file.write_text(YAML)
+    file.write_text(text_of(group="new"))
     old = SimpleNamespace(pending=lambda _: [Adopted("t", ("t",), 1)])
     monkeypatch.setattr(adoption, "GroupAdoption", lambda *_: old)
     monkeypatch.setattr(group_status, "GroupWatch", watch)

@@ -44,21 +44,26 @@ class TestWindowsOfQuiet:
 
         return build
 
-    def test_outside_a_better_packing_is_looked_for(self, looked):
-        for windows in ([], ["01:31-02:00"], ["00:00-01:30"]):
-            assert looked(windows, a=30, b=20).reason == Reason.TIMEOUT
-
-    def test_inside_it_is_not(self, looked):
-        for windows in (["01:30-01:31"], ["00:00-00:10", "01:00-02:00"], ["23:00-02:00"]):
-            assert looked(windows, a=30, b=20) is None
-
-    def test_inside_it_is_not_however_often_it_is_looked_for(self, looked):
-        assert looked([], timeout_s=1, a=30, b=20).reason == Reason.TIMEOUT
-        assert looked(["01:00-02:00"], timeout_s=1, a=30, b=20) is None
-
-    def test_when_the_window_closes_it_is_looked_for_at_once(self, looked):
-        assert looked(["01:30-01:31"], 59, a=30, b=20) is None
-        assert looked(["01:30-01:31"], 60, a=30, b=20).reason == Reason.TIMEOUT
+    @pytest.mark.parametrize(
+        ("windows", "when", "is_looked_for"),
+        [
+            ([], {}, True),
+            (["01:31-02:00"], {}, True),
+            (["00:00-01:30"], {}, True),
+            (["01:30-01:31"], {}, False),
+            (["00:00-00:10", "01:00-02:00"], {}, False),
+            (["23:00-02:00"], {}, False),
+            ([], {"timeout_s": 1}, True),
+            (["01:00-02:00"], {"timeout_s": 1}, False),
+            (["01:30-01:31"], {"after_s": 59}, False),
+            (["01:30-01:31"], {"after_s": 60}, True),
+        ],
+    )
+    def test_a_better_packing_is_looked_for_outside_of_them_and_at_once_when_one_closes(
+        self, looked, windows, when, is_looked_for
+    ):
+        target = looked(windows, **when, a=30, b=20)
+        assert (target and target.reason) == (Reason.TIMEOUT if is_looked_for else None)
 
     def test_inside_what_is_forced_is_done(self, looked):
         target = looked(["01:00-02:00"], a=80, b=60, c=30)

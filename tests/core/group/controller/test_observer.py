@@ -4,7 +4,6 @@ from random import Random
 
 import pytest
 
-from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.state import Result
 from kgs_core.group.protocol import RunState
 from kgs_core.model import ConsumerId
@@ -72,9 +71,7 @@ def test_when_everybody_is_silent_somebody_notices(suspect_after_s):
 def test_a_wrong_clock_makes_no_suspects(group):
     """An hour ahead of the brokers': whoever is heard lives."""
     group.world.view()
-    watch = GroupObserver.begin(
-        group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms + 3_600_000
-    )
+    watch = group.observer(ahead_ms=3_600_000)
     for _ in range(20):
         group.round()
         watch = watch.read(group.world.topics.everything(), group.now)
@@ -82,7 +79,7 @@ def test_a_wrong_clock_makes_no_suspects(group):
 
 
 def test_silence_after_a_pause_of_the_observer_counts_from_anew(group):
-    watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = group.observer()
     watch = watch.read((), group.now + 60)
     assert watch.state.suspects() == frozenset()
 
@@ -130,14 +127,12 @@ def test_a_run_that_nobody_wants_is_ended_and_its_end_is_no_failure(group):
 
 def test_an_observer_that_never_was_told_of_the_fleet_starts_nobody(group):
     group.world.reading(ConsumerId(1)).kill()
-    watch = GroupObserver.begin(group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms)
+    watch = group.observer()
     assert watch.recommend(group.now)[1].launch == ()
 
 
 def test_what_was_read_is_named_by_offset_and_age(group):
-    watch = GroupObserver.begin(
-        group.world.options, group.world.topics.everything(), group.now, group.world.clock.ms + 4000
-    )
+    watch = group.observer(ahead_ms=4000)
     newest = group.world.topics.logs[("controller.metadata", 0)][-1]
     assert (watch.newest_report.offset, watch.newest_report.at) == (
         newest.offset,

@@ -1,20 +1,17 @@
 """A preview shows what the controller then writes."""
 
 from dataclasses import replace
-from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.config import PackingSettings
-from kgs_core.config.membership import MembershipSettings
 from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.preview import preview
-from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment
 from kgs_core.group.view.events import FleetSeen, RecordsRead, Write
 from kgs_core.model import ConsumerId
 from tests.core.group.controller.two_readers import RUNS, TARGET, group, look, measured, received, report
+from tests.sim_group import options
 
 
 def spares_shown_and_written(state, measurement):
@@ -36,15 +33,11 @@ NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
 )
 def test_a_preview_shows_the_spares_that_are_written(joined, standing, speeds, count):
     """Whoever has joined, whichever spares stand, and however many there shall be."""
-    packing = PackingSettings(
-        algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=count
-    )
-    options = Options(packing, MembershipSettings(), lambda: Random(0))
     target = replace(TARGET, spares=tuple(sorted(standing)))
     others = [Member(number, Incarnation(f"of-{number}")) for number in sorted(joined)]
     reports = [received(report(member), 2 + n) for n, member in enumerate(others)]
     assignments = [received(MemberAssignment(member), 0) for member in others]
-    state, _ = begin(options, 0.0, 5_000_000)
+    state, _ = begin(options({"spare_consumers": count}), 0.0, 5_000_000)
     state, _ = step(state, RecordsRead((*group(target), *assignments, *reports)), 0.0)
     state, _ = step(state, FleetSeen(RUNS), 0.0)
     shown, written = spares_shown_and_written(state, measured(**speeds))

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.group.controller.terms import other_terms, terms_of
 from kgs_core.group.protocol import DesiredVersion, Ending, Phase, Target, Terms
+from tests.configuration import settings_of
 from tests.core.group.controller.two_readers import (
     ONE,
     TARGET,
@@ -24,9 +24,7 @@ from tests.core.group.controller.two_readers import (
 OURS = Terms("/lake", 10.0, ("ours",), 1)
 SAID = replace(TARGET, terms=OURS)
 WANTED = DesiredVersion("", "wanted", "somebody", 1)
-SETTINGS = parse_settings(
-    b"{group: g, kafka: {bootstrap_servers: 'a:9092'}, lake: {root: /lake}, topics: [{topic: t}]}", "kgs.yaml", {}
-)
+SETTINGS = settings_of()
 
 
 @pytest.fixture

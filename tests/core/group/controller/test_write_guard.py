@@ -10,6 +10,7 @@ from kgs_core.group.protocol import Phase
 from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
+from tests.cases import cases
 from tests.core.group.controller.watched_group import WatchedGroup, options
 from tests.core.group.view.group_words import at, gives, report, settled, target, view_of
 from tests.world import controllers
@@ -30,28 +31,22 @@ def problems(view, *assignments, suspected=NOBODY, strict=False, target=None):
     return check_write(view, suspected, Write(target, assignments), strict=strict)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("view", "assignments", "found"),
-    [
-        (HELD, (gives("1a", "", "p"), gives("2a", pending="p")), []),
-        (RELEASED, (gives("1a"), gives("2a", "p")), []),
-        (HELD, STOP_START, [EARLY]),
-        (ASSIGNED, (gives("2a", "p"),), [EARLY, "S1 by Assignments: p:0"]),
-        (RELEASED, (gives("1a", "p"), gives("2a", "p")), ["S1 by Assignments: p:0"]),
-        (HELD, (gives("1a", "", "p", retire=True),), ["S7 1@1a"]),
-        (DOUBLED, (gives("1a", "pq"),), []),
-        (DOUBLED, (gives("2a", "", "p"),), []),
-    ],
-    ids=[
-        "told to stop",
-        "stopped, confirmed, started",
-        "started before the stop",
-        "what was assigned and not confirmed counts as held",
-        "two in one write",
-        "who holds something is told to end",
-        "what was wrong before",
-        "what mends it",
-    ],
+    {
+        "told to stop": (HELD, (gives("1a", "", "p"), gives("2a", pending="p")), []),
+        "stopped, confirmed, started": (RELEASED, (gives("1a"), gives("2a", "p")), []),
+        "started before the stop": (HELD, STOP_START, [EARLY]),
+        "what was assigned and not confirmed counts as held": (
+            ASSIGNED,
+            (gives("2a", "p"),),
+            [EARLY, "S1 by Assignments: p:0"],
+        ),
+        "two in one write": (RELEASED, (gives("1a", "p"), gives("2a", "p")), ["S1 by Assignments: p:0"]),
+        "who holds something is told to end": (HELD, (gives("1a", "", "p", retire=True),), ["S7 1@1a"]),
+        "what was wrong before": (DOUBLED, (gives("1a", "pq"),), []),
+        "what mends it": (DOUBLED, (gives("2a", "", "p"),), []),
+    },
 )
 def test_what_would_do_harm_is_found(view, assignments, found):
     lines = problems(view, *assignments)

@@ -3,17 +3,15 @@
 from dataclasses import dataclass, field
 from random import Random
 
-from kgs_core.config.membership import MembershipSettings
-from kgs_core.config.packing import PackingSettings
 from kgs_core.errors import PortError
 from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.state import Options
 from kgs_core.group.membership.member import MembershipTiming
 from kgs_core.group.view.events import FleetSeen, RecordsRead
 from kgs_core.group.view.reconcile import converged
-from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Reference
+from tests import sim_group
 from tests.world.consumers import Habits
 from tests.world.controllers import SimController
 from tests.world.ports import SimGroupTopicReader
@@ -24,15 +22,8 @@ GAP_S = 5.0
 RUN_STARTS_IN_S = 3.0
 
 
-def tp(name):
-    return TopicPartition(name, 0)
-
-
 def options(spares=0, **membership):
-    packing = PackingSettings(
-        algorithm="mwf", packing_capacity_bytes_per_s=100, consumer_capacity_bytes_per_s=120, spare_consumers=spares
-    )
-    return Options(packing, MembershipSettings(**membership), lambda: Random(0))
+    return sim_group.options({"spare_consumers": spares}, **membership)
 
 
 class Run(SimController):
@@ -83,7 +74,7 @@ class WatchedGroup:
         return group
 
     def speeds(self, **speeds):
-        self.world.load = Load({tp(name): float(speed) for name, speed in speeds.items()})
+        self.world.load = Load({sim_group.tp(name): float(speed) for name, speed in speeds.items()})
 
     @property
     def now(self):
@@ -107,6 +98,11 @@ class WatchedGroup:
                 return count
             self.round()
         raise AssertionError(f"not so after {most} rounds; asked: {self.asked[-5:]}")
+
+    def observer(self, ahead_ms=0):
+        """One that has read everything, by a clock that may be ahead of the brokers'."""
+        clock = self.world.clock
+        return GroupObserver.begin(self.world.options, self.world.topics.everything(), clock.now, clock.ms + ahead_ms)
 
     def settle(self, most=200):
         return self.until(self.is_settled, most)

@@ -20,14 +20,35 @@ def run(meter, rates, now=0.0, waited=0.0):
     return meter
 
 
-def rate_of(meter):
-    return meter.reading(1e6).bytes_per_s
+RANDOM = Random(1)
+OUTLIERS = [RANDOM.choice([1.0, 1e6]) if n % 5 == 0 else 100.0 for n in range(LONG)]
+DIP = [100.0] * LONG + [30.0] * RECENT
 
 
-def test_nothing_is_known_of_who_was_never_flat_out_or_not_for_long():
-    assert FlatOutMeter().reading(5.0) is None
-    assert run(FlatOutMeter(), [100.0] * (LEAST - 1)).reading(5.0) is None
-    assert rate_of(run(FlatOutMeter(), [100.0] * LEAST)) == 100.0
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ([], None),
+        ([100.0] * (LEAST - 1), None),
+        ([100.0] * LEAST, 100.0),
+        ([0.0] * LONG, None),
+        ([100.0] * LONG + [60.0] * (RECENT // 2 - 1), 100.0),
+        ([100.0] * LONG + [60.0] * (RECENT // 2 + 1), 60.0),
+        ([60.0] * LONG + [100.0] * (LONG // 2 - 1), 60.0),
+        ([60.0] * LONG + [100.0] * (LONG // 2 + 1), 100.0),
+        (DIP, 30.0),
+        (DIP + [100.0] * (RECENT // 2 + 1), 100.0),
+        (OUTLIERS, 100.0),
+    ],
+    ids=[
+        *("never flat out", "not for long", "for long enough", "without bytes"),
+        *("a drop must last", "and then counts: fast down", "so must a rise", "for longer: slow up"),
+        *("a dip", "that is over is over", "single outliers change nothing"),
+    ],
+)
+def test_the_rate_after_so_many_spells(rates, expected):
+    found = run(FlatOutMeter(), rates).reading(1e6)
+    assert (found and found.bytes_per_s) == expected
 
 
 @given(SPELLS)
@@ -43,35 +64,6 @@ def test_who_waits_teaches_nothing(rates, waited):
     again = run(meter, [1.0] * LONG, now=1e5, waited=waited)
     assert again.spells == meter.spells
     assert again.bytes_per_s == meter.bytes_per_s
-
-
-def test_a_spell_without_bytes_is_none():
-    assert run(FlatOutMeter(), [0.0] * LONG).reading(1.0) is None
-
-
-def test_fast_down():
-    meter = run(FlatOutMeter(), [100.0] * LONG)
-    assert rate_of(run(meter, [60.0] * (RECENT // 2 - 1))) == 100.0
-    assert rate_of(run(meter, [60.0] * (RECENT // 2 + 1))) == 60.0
-
-
-def test_slow_up():
-    meter = run(FlatOutMeter(), [60.0] * LONG)
-    assert rate_of(run(meter, [100.0] * (LONG // 2 - 1))) == 60.0
-    assert rate_of(run(meter, [100.0] * (LONG // 2 + 1))) == 100.0
-
-
-def test_a_dip_that_is_over_is_over():
-    meter = run(FlatOutMeter(), [100.0] * LONG)
-    dipped = run(meter, [30.0] * RECENT)
-    assert rate_of(dipped) == 30.0
-    assert rate_of(run(dipped, [100.0] * (RECENT // 2 + 1))) == 100.0
-
-
-def test_single_outliers_change_nothing():
-    random = Random(1)
-    rates = [random.choice([1.0, 1e6]) if n % 5 == 0 else 100.0 for n in range(LONG)]
-    assert rate_of(run(FlatOutMeter(), rates)) == 100.0
 
 
 def test_rounds_add_up_to_spells_also_over_pauses():

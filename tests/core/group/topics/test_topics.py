@@ -1,9 +1,8 @@
 from collections.abc import Callable
 
 import pytest
-import yaml
 
-from kgs_core.config import Settings, parse_settings
+from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, ProtocolError, UnsafeError
 from kgs_core.group.protocol import (
     DesiredState,
@@ -24,6 +23,7 @@ from kgs_core.group.topics.reader import Refusals, belongs
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.model import ConsumerId, TopicPartition
+from tests.configuration import settings_of
 from tests.processes import a_process
 
 TWO = Member(ConsumerId(2), Incarnation("two"))
@@ -41,13 +41,7 @@ MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
 
 
 def settings(**kafka: int) -> Settings:
-    tree = {
-        "group": "g",
-        "kafka": {"bootstrap_servers": "localhost:9092", **kafka},
-        "lake": {"root": "/nowhere"},
-        "topics": [{"topic": "a"}],
-    }
-    return parse_settings(yaml.safe_dump(tree).encode(), "kgs.yaml", {})
+    return settings_of(kafka={"bootstrap_servers": "localhost:9092", **kafka})
 
 
 @pytest.mark.parametrize(("message", "home"), MESSAGES, ids=lambda value: type(value).__name__)

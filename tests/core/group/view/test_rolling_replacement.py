@@ -26,6 +26,7 @@ from kgs_core.group.view.rolling_replacement import (
 )
 from kgs_core.model import TopicPartition
 from kgs_core.planning.spares import Numbers, choose_spares
+from tests.cases import cases
 from tests.processes import a_process
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -66,26 +67,26 @@ def plan(seen, meant, *joined, spares=1):
     return plan_replacement(seen, meant, spares, numbers(*joined, standing=meant.spares))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("seen", "meant", "joined", "spares", "found"),
-    [
-        (view(c1="2", c2="2"), target({A: 1}, (2,)), (1, 2), 1, None),
-        (GroupView(), target({A: 1}, (2,)), (1, 2), 1, None),
-        (
+    {
+        "all are as wanted": (view(c1="2", c2="2"), target({A: 1}, (2,)), (1, 2), 1, None),
+        "nobody wants a version": (GroupView(), target({A: 1}, (2,)), (1, 2), 1, None),
+        "the lowest outdated one hands over to a spare, and its number stays taken until its process has ended": (
             view(c1="1", c2="1", c3="2"),
             target({A: 1, B: 2}, (3,)),
             (1, 2, 3),
             1,
             Replacement({A: 3, B: 2}, (4,), "replacement: consumer 1 is outdated, spare 3 takes its partitions"),
         ),
-        (
+        "an outdated spare goes first": (
             view(c1="1", c2="1"),
             target({A: 1}, (2,)),
             (1, 2),
             1,
             Replacement({A: 1}, (3,), "replacement: spare 2 is outdated"),
         ),
-        (
+        "without a spare there is one more for a while": (
             view(c1="1"),
             target({A: 1}),
             (1,),
@@ -94,14 +95,7 @@ def plan(seen, meant, *joined, spares=1):
                 {A: 1}, (2,), "replacement: consumer 1 is outdated, and there is no spare: one more for a while"
             ),
         ),
-    ],
-    ids=[
-        "all are as wanted",
-        "nobody wants a version",
-        "the lowest outdated one hands over to a spare, and its number stays taken until its process has ended",
-        "an outdated spare goes first",
-        "without a spare there is one more for a while",
-    ],
+    },
 )
 def test_who_gives_way_to_whom(seen, meant, joined, spares, found):
     assert plan(seen, meant, *joined, spares=spares) == found
@@ -222,26 +216,17 @@ def test_the_one_more_goes_with_the_last_that_is_replaced(second, spares):
     assert found.spares == spares
 
 
-@pytest.mark.parametrize(
+@cases(
     ("used", "count", "given", "expected"),
-    [
-        ((1,), 1, numbers(1), (2,)),
-        ((1,), 1, numbers(1, 4), (4,)),
-        ((1,), 1, numbers(1, 3, 4, standing=(4,)), (4,)),
-        ((1,), 1, numbers(1, standing=(5,)), (5,)),
-        ((1,), 1, numbers(1, 3, standing=(5,)), (3,)),
-        ((1,), 2, numbers(1, standing=(2,), unusable=(2, 3)), (4, 5)),
-        ((1,), 0, numbers(1, 2, standing=(2,)), ()),
-    ],
-    ids=[
-        "the lowest free number",
-        "one that has joined",
-        "a spare before one that a change has emptied",
-        "one that is being started",
-        "one that has joined before one that is being started",
-        "no unusable number",
-        "none at all",
-    ],
+    {
+        "the lowest free number": ((1,), 1, numbers(1), (2,)),
+        "one that has joined": ((1,), 1, numbers(1, 4), (4,)),
+        "a spare before one that a change has emptied": ((1,), 1, numbers(1, 3, 4, standing=(4,)), (4,)),
+        "one that is being started": ((1,), 1, numbers(1, standing=(5,)), (5,)),
+        "one that has joined before one that is being started": ((1,), 1, numbers(1, 3, standing=(5,)), (3,)),
+        "no unusable number": ((1,), 2, numbers(1, standing=(2,), unusable=(2, 3)), (4, 5)),
+        "none at all": ((1,), 0, numbers(1, 2, standing=(2,)), ()),
+    },
 )
 def test_spares_get_the_numbers_that_cost_least(used, count, given, expected):
     assert choose_spares(used, count, given) == expected

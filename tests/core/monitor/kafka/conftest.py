@@ -2,17 +2,9 @@
 
 import pytest
 
-from kgs_core.config import Settings
+from tests.configuration import settings_of
 
 
 @pytest.fixture
 def settings():
-    return Settings.model_validate(
-        {
-            "group": "g",
-            "kafka": {"bootstrap_servers": "127.0.0.1:9"},
-            "lake": {"root": "/lake"},
-            "topics": [{"topic": "t"}],
-            "monitor": {"window_s": 2.4},
-        }
-    )
+    return settings_of(monitor={"window_s": 2.4})

@@ -6,19 +6,13 @@ import pytest
 from click.testing import CliRunner
 
 from kgs_core.cli.main import cli
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.monitor.kafka import monitor as module
 from kgs_core.monitor.kafka.monitor import measure
+from tests.configuration import settings_of, text_of
 
-YAML = """
-group: g
-kafka: {bootstrap_servers: '127.0.0.1:9'}
-lake: {root: /lake}
-topics: [{topic: t}, {pattern: 'order.*'}]
-"""
-SETTINGS = parse_settings(YAML.encode(), "kgs.yaml", {})
+TOPICS = "[{topic: t}, {pattern: 'order.*'}]"
 
 
 class Nothing:
@@ -56,7 +50,7 @@ def test_topics_that_match_nothing_are_refused_at_once_with_the_names_that_are_t
     monkeypatch.setattr(module, "Monitor", Nothing)
     monkeypatch.setattr(KafkaAdmin, "list_topics", lambda _: names)
     with pytest.raises(PermanentError) as caught:
-        measure(SETTINGS)
+        measure(settings_of(topics=TOPICS))
     assert str(caught.value) == (
         f"Kafka 127.0.0.1:9: no topic matches 't' or 'order.*': {there}: create the topics, or mend `topics`"
     )
@@ -77,6 +71,6 @@ class Filling(Nothing):
 def test_a_command_that_measures_says_so_at_once_also_in_a_pipe(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "Monitor", Filling)
     file = tmp_path / "kgs.yaml"
-    file.write_text(YAML)
+    file.write_text(text_of(topics=TOPICS))
     result = CliRunner().invoke(cli, ["plan", "--config", str(file)])
     assert result.stderr.splitlines()[0] == "measuring write speeds: 29 s"
