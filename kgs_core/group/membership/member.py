@@ -39,7 +39,7 @@ class Facts:
         stopped: partitions that stand still -> why.
         positions: next offset to read, as the lake's table has it.
         bytes_per_s: consumed (uncompressed) bytes per second of late.
-        bad_shares: topics of which too many records are bad -> share of these, see `consumer.bad_share`.
+        bad_shares: topics of which too many records are bad -> share of these, see `group.membership.bad_share`.
         ready: coming partitions whose topic is open.
         unready: coming partitions whose topic cannot be opened -> why.
         work: done since the start.
