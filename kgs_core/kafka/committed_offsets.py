@@ -1,6 +1,6 @@
 """The group's offsets in Kafka: how far the lake is, committed after the lake's own commit.
 
-They are for lag tools and for telling a first start from a missing lake (`exactly_once.first_start`), and are never
+They are for lag tools and for telling a first start from a missing lake (`lake.rule.first_start`), and are never
 read back as positions.
 """
 

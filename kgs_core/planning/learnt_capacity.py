@@ -1,7 +1,7 @@
 """Capacity of a consumer as it is learnt from the reports of those that are flat out. Pure.
 
-Theory of operation. Each consumer says in its report what it reads when it is flat out: robustly over its last busy
-minutes, fast down and slow up (`consumer.flat_out`). Here these become one figure for the group, and that the two
+Theory of operation. Each consumer reports what it reads when it is flat out: robustly over its last busy minutes, fast
+down and slow up (`group.membership.flat_out`). This module makes one figure for the group of these, and of that the two
 capacities to pack by. It is a function of the newest reports and of the newest measurement alone; nothing is added up.
 So a controller that was restarted, a rebalance run, the sensor, `kgs plan` and `kgs status` find the same.
 

@@ -2,7 +2,7 @@
 
 The only one that has anything committed. Between two rounds, and nowhere else, it lets go what an assignment took away
 and takes up what one gave. There no batch is in hand but those of tables that are late to answer; of these it waits for
-the ones whose topics lose a partition. What may be said when stands in `consumer.membership`.
+the ones whose topics lose a partition. What may be said when stands in `group.membership.membership`.
 """
 
 import logging

@@ -231,7 +231,7 @@ def test_log_deleted_after_reading_explains_nothing_any_more(kafka, admin, setti
 def test_log_deleted_while_it_is_read_shortens_what_is_compared(kafka, admin, settings, topic):
     send(kafka, topic, *[GOOD] * 10)
     delete_records(admin, {TopicPartition(topic, 0): 6})
-    reading = LogReading(settings, admin, topic, {0: OffsetRange(2, 9)})
+    reading = LogReading(settings, admin, topic, {0: OffsetRange(2, 9)}, lambda _: None)
     told = []
     [(span, offsets)] = reading.run(lambda *progress: told.append(progress)).values()
     assert told[-1] == (7, 7)

@@ -31,7 +31,7 @@ class Facts:
     """Facts that the batch loop knows of its partitions.
 
     Attributes:
-        bad_shares: topics of which too many records are bad -> share of these, see `consumer.bad_share`.
+        bad_shares: topics of which too many records are bad -> share of these, see `group.membership.bad_share`.
         ready: coming partitions whose topic is open.
     """
 

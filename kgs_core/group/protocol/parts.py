@@ -95,7 +95,7 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class FlatOut:
-    """Reading of what an incarnation reads when it is flat out, by its last busy minutes; see `consumer.flat_out`.
+    """Rate of an incarnation that is flat out, over its last busy minutes; see `group.membership.flat_out`.
 
     Attributes:
         busy_s: seconds that it is taken from.

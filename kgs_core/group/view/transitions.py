@@ -34,7 +34,7 @@ reading (the controller was frozen, or Kafka was away) it counts from anew.
 
 References:
     Landau 2022, section "Controller", figure "Controller State Machine". Departs from it: sets instead of start and
-    stop messages, so that a message may be lost; see `protocol.messages`.
+    stop messages, so that a message may be lost; see `group.protocol.messages`.
 """
 
 from collections.abc import Mapping

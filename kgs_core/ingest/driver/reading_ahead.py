@@ -1,4 +1,4 @@
-"""Reading ahead in a thread beside the commits of a round; `consumer.round.ahead` says what, and what is of use."""
+"""Reading ahead in a thread beside the commits of a round; `ingest.round.ahead` says what, and what is of use."""
 
 import logging
 import time

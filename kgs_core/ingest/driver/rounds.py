@@ -1,4 +1,4 @@
-"""The driver of a consumer's rounds: asks batch runner, Kafka and lake what `consumer.round` wants to know."""
+"""The driver of a consumer's rounds: asks batch runner, Kafka and lake what `ingest.round` wants to know."""
 
 import logging
 import time

@@ -71,7 +71,7 @@ class Sorted:
         bad: how many are bad, whether their dead letters are new or not.
         cuts: what partitions are read up to.
         missing: columns that values have and the job's columns lack.
-        unsettled: partitions with dead letters that another reading might not find (`exactly_once.judgements`).
+        unsettled: partitions with dead letters that another reading might not find (`lake.rule.judgements`).
     """
 
     rows: pa.Table

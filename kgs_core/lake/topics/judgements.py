@@ -1,6 +1,6 @@
 """Numbers that settle which reading of a record counts, in a topic's own table and those that are committed before it.
 
-What they mean, and why, says `exactly_once.judgements`.
+What they mean, and why, says `lake.rule.judgements`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

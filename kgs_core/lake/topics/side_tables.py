@@ -1,7 +1,7 @@
 """The side tables of a topic: rows that its route puts beside its own table, committed before that one.
 
 As with dead letters each side table has positions of its own, the marks: rows below a mark are there already, and are
-dropped when they are read again. What the route may be, and what changing it takes, says `exactly_once.route_tokens`.
+dropped when they are read again. What the route may be, and what changing it takes, says `lake.rule.route_tokens`.
 
 The own table's log has a note of each side table: that it was claimed, and from the first batch on that it is in use.
 One in use is never made again: it would be there without the rows that the own table's positions promise.
