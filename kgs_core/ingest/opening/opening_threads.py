@@ -74,6 +74,10 @@ class Opening:
         # Without partitions of ours nothing is asked: a topic that is only coming
         self.positions = self.opened.positions(self.partitions) if self.partitions else TablePositions({})
 
+    def lasts(self, now: float) -> str | None:
+        """The reason why its partitions are not read yet; None where that is no news."""
+        return LASTS if now - self.begun >= LASTS_S else None
+
     def is_late(self, now: float) -> bool:
         """Whether it has been at work for long, and has not come back."""
         return not self.is_over and self.since is not None and now - self.since >= LATE_S

@@ -15,7 +15,7 @@ from functools import partial
 
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError, UnsafeError
-from kgs_core.ingest.opening.opening_threads import LASTS, LASTS_S, LATE, Opening, OpeningThreads
+from kgs_core.ingest.opening.opening_threads import LATE, Opening, OpeningThreads
 from kgs_core.ingest.opening.retry_times import RetryTimes
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
@@ -194,7 +194,7 @@ class OwnedTopics:
         if (why := self.problem_of(tp)) is not None:
             return why
         if opening is not None:
-            return LASTS if now - opening.begun >= LASTS_S else None
+            return opening.lasts(now)
         return None if state is not None and state.is_at_work else NOT_YET
 
     def openable(self, pending: Collection[TopicPartition]) -> frozenset[TopicPartition]:
