@@ -36,13 +36,9 @@ def test_comes_back_when_it_is_interrupted_however_long_it_could_wait(session, w
 
 
 @pytest.mark.timeout(60)
-def test_nothing_to_read_is_not_waited_for(session):
-    assert session.gather({}, 1000, 1.0, 3600) == Fetched()
-
-
-@pytest.mark.timeout(60)
-def test_broker_that_does_not_answer_for_new_topics_does_not_stop_the_client(session):
-    assert session.gather({TopicPartition("a", 0): 0, TopicPartition("b", 0): 0}, 1000, 0.1, 0.1) == Fetched()
+@pytest.mark.parametrize(("topics", "wait_s", "most_s"), [("", 1.0, 3600), ("ab", 0.1, 0.1)])
+def test_nothing_to_read_and_a_broker_that_does_not_answer_are_not_waited_for(session, topics, wait_s, most_s):
+    assert session.gather({TopicPartition(topic, 0): 0 for topic in topics}, 1000, wait_s, most_s) == Fetched()
 
 
 class Client:
