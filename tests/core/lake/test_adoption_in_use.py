@@ -6,16 +6,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.lake.handover import adoption, migration
 from kgs_core.lake.topics import topic_table
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import (
-    MemoryKafka,
-    adopt,
-    adopting,
-    clean,
-    move,
-    planned,
-    put_kafka,
-    settings_of,
-)  # fmt: skip
+from tests.core.lake.changing_hands import MemoryKafka, adopt, adopting, clean, move, planned, put_kafka, settings_of
 from tests.failpoints import KilledError
 from tests.meanwhile import before
 from tests.sink import Sink
@@ -196,13 +187,11 @@ def test_rows_stay_where_a_dead_letter_lands_beside_them_meanwhile(storage, monk
     found.carry_out(letters)
     begin(old)
     batch = old.read({2: (8, 12)})
-    due = before(
-        monkeypatch,
-        adoption,
-        "hand_over",
-        lambda: old.table._commit_dead_letters(batch),
-        lambda *of: not is_of_rows(*of),
-    )
+
+    def lands():
+        assert old.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
+
+    due = before(monkeypatch, adoption, "hand_over", lands, lambda *of: not is_of_rows(*of))
     found.carry_out(rows)
     assert not due
     heir = Sink(storage, group="h")

@@ -191,15 +191,15 @@ def test_round_names_the_batches_that_landed_and_no_others():
 
 
 @pytest.mark.parametrize(
-    ("trouble", "cause", "is_looked_at"),
-    [("stopped", StopCause.BAD_RECORD, False), ("waiting", StopCause.NO_ANSWER, True)],
+    ("trouble", "cause", "words", "is_looked_at"),
+    [("stopped", StopCause.BAD_RECORD, "bad record: why", False), ("waiting", StopCause.NO_ANSWER, "why", True)],
     ids=["bad", "cannot be judged while a registry does not answer"],
 )
-def test_a_record_stops_only_once_what_stands_before_it_is_in_the_table(trouble, cause, is_looked_at):
+def test_a_record_stops_only_once_what_stands_before_it_is_in_the_table(trouble, cause, words, is_looked_at):
     here = reading(BOTH, batches=[batch("a"), batch("b")], **{trouble: {A0: (5, "why")}})
     landed = answer(here, LANDED, LANDED)
     stop = first_stop(landed)
-    assert (stop.cause, stop.position, stop.reason) == (cause, 5, "why")
+    assert (stop.cause, stop.position, stop.reason) == (cause, 5, words)
     assert (stop.look_at is not None) == is_looked_at
     assert landed.at.topics["b"].positions == {0: 5}
     refused = answer(here, Landed(committed=False), LANDED, TablePositions({0: 9, 1: 0}))
