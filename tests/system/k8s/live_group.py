@@ -22,7 +22,7 @@ TOPICS = {"Odd_Topic.--A": 6, "_odd.topic_b": 2}
 PARTITIONS = sum(TOPICS.values())
 CALM, USUAL, BUSY, MOST = 20_000, 60_000, 90_000, 125_000
 """Bytes/s that one, two, three and four consumers read."""
-START_TIMEOUT_S = 45.0
+START_TIMEOUT_S = 90.0
 LIFE_S = 150.0
 _FRESH_S = 15.0
 _FOLDER = Path(__file__).parent
