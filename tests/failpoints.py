@@ -1,6 +1,10 @@
-"""The environment of a process that is to be killed or frozen at a failpoint."""
+"""Processes that are killed or frozen at a failpoint: one of their own, by its environment, or as if by a kill."""
 
 from pathlib import Path
+
+
+class KilledError(BaseException):
+    """In the place of a kill: nothing handles it, so what it leaves on the disk is what a killed process leaves."""
 
 
 def crash_at(point: str, proof: Path, signal_name: str = "KILL") -> dict[str, str]:

@@ -1,7 +1,6 @@
 """A case: one rule, and a history of steps. Its `repr` is the code that makes it again, line by line."""
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
 
 PARTITIONS = 2
 PARTITION_OF = {None: 0, "k1": 0, "k2": 1, "k3": 0}
@@ -14,8 +13,17 @@ OLD, NEW = 1, 2
 ADDED = ("long", "struct<a: long>", "array<long>", "map<string,long>")
 
 
+class Short:
+    """Shows itself as a dataclass does, without what is as always."""
+
+    def __repr__(self) -> str:
+        assert is_dataclass(self)
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return f"{type(self).__name__}({', '.join(f'{name}={each!r}' for name, each in given.items())})"
+
+
 @dataclass(frozen=True, repr=False)
-class Rule:
+class Rule(Short):
     """What kgs.yaml says of the topics.
 
     Attributes:
@@ -54,15 +62,11 @@ class Rule:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics."""
         return TOPICS if self.shared else TOPICS[:1]
-
-    def __repr__(self) -> str:
-        return _short(self)
 
 
 @dataclass(frozen=True, repr=False)
-class Record:
+class Record(Short):
     """A record; its number in the history is its value.
 
     Attributes:
@@ -75,16 +79,10 @@ class Record:
     s: str | None = "a"
     topic: str = "t"
 
-    def __repr__(self) -> str:
-        return _short(self)
-
 
 @dataclass(frozen=True, repr=False)
-class Step:
+class Step(Short):
     """One step of a history."""
-
-    def __repr__(self) -> str:
-        return _short(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,18 +186,9 @@ class Accept(Step):
 
 @dataclass(frozen=True)
 class Case:
-    """A rule and a history."""
-
     rule: Rule
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
         steps = "".join(f"\n    {step!r}," for step in self.steps)
         return f"Case({self.rule!r}, ({steps}\n))"
-
-
-def _short(value: Any) -> str:
-    """As a dataclass shows itself, without what is as always."""
-    assert is_dataclass(value)
-    given = {f.name: getattr(value, f.name) for f in fields(value) if getattr(value, f.name) != f.default}
-    return f"{type(value).__name__}({', '.join(f'{name}={each!r}' for name, each in given.items())})"

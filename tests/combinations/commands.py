@@ -46,12 +46,10 @@ class Operator:
         )
 
     def change(self) -> None:
-        """Write the second edition."""
         self.edition = NEW
         self.editions.add(NEW)
 
     def redrive(self) -> None:
-        """`kgs redrive`."""
         self.has_redriven = True
         redrive.Redrive(self.settings(), "t").run()
 
@@ -80,7 +78,6 @@ class Operator:
                     entry.unlink()
 
     def accept(self, topic: str) -> None:
-        """`kgs accept-topic`."""
         recovery.Acceptance(self.settings()).accept_topic(topic)
 
     def adopt(self) -> None:
@@ -103,5 +100,4 @@ class Operator:
             self.adopt()
 
     def audit(self) -> LakeAudit:
-        """`kgs audit`."""
         return audit.audit_lake(self.settings(), with_log=False)

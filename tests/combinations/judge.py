@@ -37,7 +37,6 @@ class Tables:
 
 
 def tables_in(root: Path) -> Tables:
-    """Read everything."""
     found = Tables()
     for name in ("t", "t_a", "t_b"):
         rows = _rows(root / name)

@@ -75,11 +75,9 @@ class Process:
 
     @property
     def positions(self) -> dict[tuple[str, int], int]:
-        """Of what is open."""
         return {(t, p): o for t, state in self._topics.items() for p, o in state.progress.positions.items()}
 
     @property
     def has_read_all(self) -> bool:
-        """Whether it is at the end of every log."""
         topics = self._kafka.list_topics()
         return self.positions == {(t, p): len(log) for t in topics for p, log in enumerate(self._kafka.log(t))}

@@ -7,7 +7,6 @@ from tests.combinations.case import OLD, Rule
 
 
 def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
-    """One for each topic."""
     found: dict[str, Any] = {"format": rule.format, "table": "t", "evolve": rule.evolve, "key_format": rule.key}
     column = rule.column
     parts: dict[str, tuple[object, Any]] = {

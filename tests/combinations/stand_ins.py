@@ -30,47 +30,38 @@ class MemoryKafka:
             self.make(topic)
 
     def make(self, topic: str) -> None:
-        """A new life of the topic."""
         self.lives[topic][f"{topic}-id{len(self.lives[topic]) + 1}"] = [[] for _ in range(PARTITIONS)]
 
     def send(self, record: Record) -> None:
-        """Behind all others of its partition."""
         partition, self.sent = partition_of(record), self.sent + 1
         log = self.log(record.topic)[partition]
         where = record.topic, self.id_of(record.topic), partition, len(log)
         log.append(Message(*where, self.sent, record, self.rule))
 
     def id_of(self, topic: str) -> TopicId:
-        """The present one."""
         return TopicId(list(self.lives[topic])[-1])
 
     def log(self, topic: str) -> list[list[Message]]:
-        """The present one's."""
         return self.lives[topic][self.id_of(topic)]
 
     @property
     def has_made_again(self) -> bool:
-        """Whether any topic has had several lives."""
         return any(len(lives) > 1 for lives in self.lives.values())
 
     # What is asked of `KafkaAdmin`
 
     def list_topics(self) -> list[str]:
-        """All."""
         return list(self.lives)
 
     def describe(self, topics: Collection[str]) -> dict[str, TopicDescription]:
-        """All that are there."""
         return {t: TopicDescription(self.id_of(t), PARTITIONS) for t in topics if t in self.lives}
 
     def each_topic_id(self, topics: Collection[str]) -> dict[str, TopicId]:
-        """All of them."""
         return {topic: self.id_of(topic) for topic in topics}
 
     def offsets(
         self, tps: Collection[TopicPartition], which: Literal["earliest", "latest"], *, committed_reads: bool = False
     ) -> dict[TopicPartition, int]:
-        """First or end of each log."""
         return {tp: 0 if which == "earliest" else len(self.log(tp.topic)[tp.partition]) for tp in tps}
 
     each_offset = offsets

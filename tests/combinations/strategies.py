@@ -16,7 +16,6 @@ EVOLVE_POINTS = ("before-columns", "columns-added")
 
 @st.composite
 def rules(draw: st.DrawFn) -> Rule:
-    """Rules that kgs.yaml may have."""
     form = draw(st.sampled_from(("json", "string", "raw", *REGISTRY_FORMATS)))
     key = draw(st.sampled_from(("raw", "string", "json")))
     has_column = form in FIELD_FORMATS or key == "string"
@@ -62,7 +61,6 @@ def whats(rule: Rule) -> st.SearchStrategy[str]:
 
 
 def sends(rule: Rule) -> st.SearchStrategy[steps.Send]:
-    """Some records."""
     record = st.builds(
         Record,
         what=whats(rule),
@@ -78,7 +76,6 @@ def _until(*points: str) -> st.SearchStrategy[str]:
 
 
 def _rounds(until: st.SearchStrategy[str]) -> st.SearchStrategy[steps.Round]:
-    """A round of either consumer."""
     return st.builds(
         steps.Round,
         who=st.sampled_from((0, 0, 1)),
@@ -137,6 +134,5 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A rule and a history."""
     rule = draw(rules())
     return Case(rule, tuple(step for move in draw(st.lists(moves(rule), min_size=1, max_size=14)) for step in move))

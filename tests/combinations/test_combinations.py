@@ -8,18 +8,7 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.combinations.case import (
-    ADDED,
-    Accept,
-    Case,
-    Change,
-    MakeAgain,
-    Record,
-    Registry,
-    Round,
-    Rule,
-    Send,
-)
+from tests.combinations.case import ADDED, Accept, Case, Change, MakeAgain, Record, Registry, Round, Rule, Send
 from tests.combinations.strategies import LETTER, cases
 from tests.combinations.world import problems_of
 
@@ -52,10 +41,7 @@ FOUND = [
         for waits in ((), (Round(),))
     ),
     # Records that were fetched of a topic that was deleted
-    Case(
-        Rule("raw"),
-        (Send((Record(),)), Round(waits=True), MakeAgain(), Accept(), Send((Record(),)), Round()),
-    ),
+    Case(Rule("raw"), (Send((Record(),)), Round(waits=True), MakeAgain(), Accept(), Send((Record(),)), Round())),
     # Tombstones where a null value is no bad record, or not the only fault
     Case(Rule("string", newest="delete"), (Send((Record(), Record("tombstone"))),)),
     Case(Rule("string", newest="ignore"), (Send((Record(), Record("tombstone"))),)),
@@ -69,10 +55,7 @@ FOUND = [
         for kind in ADDED
     ),
     # A topic that is deleted while a batch is half committed: its dead letters stay, the rest was read by nobody
-    Case(
-        Rule(shared=True),
-        (Send((Record(key="k2"), Record("wrong p", key="k2"))), Round(until=LETTER), MakeAgain()),
-    ),
+    Case(Rule(shared=True), (Send((Record(key="k2"), Record("wrong p", key="k2"))), Round(until=LETTER), MakeAgain())),
     # Another rule while a batch is half committed
     Case(Rule(), (Send((Record("wrong p"),)), Round(until=LETTER), Change())),
 ]

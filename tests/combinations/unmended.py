@@ -31,19 +31,13 @@ class Mend:
 
 MENDS = {
     "a registry that forgets": Mend(
-        "kgs_core.ingest.worker.sorted_records",
-        "            found.unsettled.add(i)\n",
-        "            pass\n",
+        "kgs_core.ingest.worker.sorted_records", "            found.unsettled.add(i)\n", "            pass\n"
     ),
     "records held of a deleted topic": Mend(
-        "kgs_core.ingest.fetch.fetch_client",
-        "if ids.get(topic) != self.topic_ids.get(topic)}",
-        "if False}",
+        "kgs_core.ingest.fetch.fetch_client", "if ids.get(topic) != self.topic_ids.get(topic)}", "if False}"
     ),
     "tombstones of texts": Mend(
-        "kgs_core.config.rule.value_formats",
-        '{"value": "string"}, takes_null=True',
-        '{"value": "string"}',
+        "kgs_core.config.rule.value_formats", '{"value": "string"}, takes_null=True', '{"value": "string"}'
     ),
     "a number that no decimal takes": Mend(
         "kgs_core.ingest.formats.json.json_faults",

@@ -36,10 +36,7 @@ _PLAIN = {"n": {"type": "integer"}, "s": {"type": ["null", "string"]}}
 JSON_SCHEMA = {
     OLD: json.dumps({"type": "object", "properties": _PLAIN}),
     NEW: json.dumps(
-        {
-            "type": "object",
-            "properties": {**_PLAIN, "c": {"type": "object", "properties": {"a": {"type": "integer"}}}},
-        }
+        {"type": "object", "properties": {**_PLAIN, "c": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
     ),
 }
 WHATS = (
@@ -71,7 +68,6 @@ class Message:
 
     @property
     def key(self) -> bytes | None:
-        """As sent."""
         key, bad = self.record.key, self.record.what == "bad key"
         if self.rule.key == "json" and key is not None:
             return b"{" + key.encode() if bad else json.dumps({"k": key}).encode()
@@ -80,7 +76,6 @@ class Message:
 
     @property
     def value(self) -> bytes | None:
-        """As sent."""
         if self.record.what in ("tombstone", "odd tombstone"):
             return None
         return b"" if self.record.what == "empty" else _ENCODERS[self.rule.format](self)
@@ -97,12 +92,10 @@ class Message:
 
     @property
     def schema(self) -> int:
-        """Id of the schema that the value names."""
         return NEW if self.record.what == "later" else OLD
 
 
 def partition_of(record: Record) -> int:
-    """The partition that a record is sent to."""
     return PARTITION_OF[record.key]
 
 

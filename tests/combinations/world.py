@@ -37,8 +37,6 @@ LOOK_S, LONG_S = 130.0, 10_000.0
 
 
 class World:
-    """One case at work."""
-
     def __init__(self, rule: steps.Rule, root: Path) -> None:
         self.rule = rule
         self.kafka, self.registry = MemoryKafka(rule), RegistryAnswers(rule.format)
@@ -67,7 +65,6 @@ class World:
         }
 
     def do(self, step: steps.Step) -> None:
-        """Carry out one step."""
         if type(step) in self._at_once:
             self._at_once[type(step)](step)
         else:
@@ -144,7 +141,6 @@ class World:
             process.round(steps.Round())
 
     def kill(self) -> None:
-        """All processes."""
         for act in self._frozen:
             act.kill()
         self._frozen.clear()

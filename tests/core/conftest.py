@@ -1,5 +1,6 @@
-"""Loads, groups and settings in few letters; a cluster of librdkafka's own, in this process."""
+"""Loads, groups and settings in few letters; a cluster of librdkafka's own, in this process; kills."""
 
+import sys
 from dataclasses import replace
 from random import Random
 
@@ -10,10 +11,13 @@ from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.state import Options
 from kgs_core.group.view.events import FleetSeen, RecordsRead
 from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.lake.files.storage import Storage
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS
 from kgs_core.packing.registry import WEIGHING
+from kgs_core.system import failpoints
 from tests.core.group.controller.two_readers import RUNS, group
+from tests.failpoints import KilledError
 from tests.mock_kafka import mock_kafka
 from tests.sim_group import packing_of
 
@@ -96,3 +100,32 @@ def no_sessions_left():
     """This process's clients, which a Spark worker keeps for its life, closed at the end."""
     yield
     fetch_sessions.close_sessions()
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """A lake that is not there yet."""
+    return Storage(str(tmp_path / "lake"))
+
+
+@pytest.fixture
+def killer(monkeypatch):
+    """Failpoint -> at which time that it is reached the process is killed there; or a function, called there once."""
+    due = {}
+
+    def failpoint(name, *_):
+        match due.pop(name, None):
+            case None:
+                return
+            case 1:
+                raise KilledError
+            case int(left):
+                due[name] = left - 1
+            case action:
+                action()
+
+    for name, module in list(sys.modules.items()):
+        is_ours = name.startswith("kgs_core.") and module is not failpoints
+        if is_ours and getattr(module, "failpoint", None) is failpoints.failpoint:
+            monkeypatch.setattr(module, "failpoint", failpoint)
+    return due

@@ -51,7 +51,6 @@ class Chance:
         self.trouble = trouble
 
     def strikes(self, likelihood: float) -> bool:
-        """Whether something of this likelihood happens now."""
         return likelihood > 0 and self._random.random() < likelihood
 
     def number(self, below: int) -> int:
@@ -59,9 +58,7 @@ class Chance:
         return int(self._random.random() * below)
 
     def one_of(self, choices: Sequence[_T]) -> _T:
-        """One of them, each as likely."""
         return choices[self.number(len(choices))]
 
     def between(self, least: float, most: float) -> float:
-        """A number between these."""
         return least + (most - least) * self._random.random()

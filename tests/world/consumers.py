@@ -68,7 +68,6 @@ class SimConsumer:
 
     @property
     def lives(self) -> bool:
-        """Whether the process is there, frozen or not."""
         return self.exit_code is None
 
     @property
@@ -78,12 +77,10 @@ class SimConsumer:
 
     @property
     def member(self) -> Member:
-        """Which incarnation of which consumer."""
         return Member(self.consumer, Incarnation(f"{self.consumer}-{self.pid}"))
 
     @property
     def process(self) -> Process:
-        """What it says of itself."""
         return Process({"pid": self.pid, "run_id": self.handle})
 
     @property
@@ -98,7 +95,6 @@ class SimConsumer:
         )
 
     def kill(self) -> None:
-        """SIGKILL."""
         self.exit_code = KILLED if self.exit_code is None else self.exit_code
 
     def ask_to_end(self) -> None:
@@ -174,11 +170,7 @@ class SimConsumer:
         stopped = {**{tp: why for tp, why in refused.items() if tp in membership.owned}, **self.stopped}
         unready = {tp: why for tp, why in refused.items() if tp in pending}
         return Facts(
-            stopped,
-            bad_shares=self.bad_shares,
-            ready=pending - unready.keys(),
-            unready=unready,
-            flat_out=self.flat_out,
+            stopped, bad_shares=self.bad_shares, ready=pending - unready.keys(), unready=unready, flat_out=self.flat_out
         )
 
     def _send(self, message: Report | Heartbeat, now: float) -> None:

@@ -33,8 +33,6 @@ from tests.world.topics import Topics
 
 
 class Moment(StrEnum):
-    """Moment at a command at which a controller is killed."""
-
     BEFORE = "before"
     INSIDE = "inside"
     """Of a Write only: the transaction is decided, and ends when the next controller fences."""
@@ -42,8 +40,6 @@ class Moment(StrEnum):
 
 
 class KillPoint(NamedTuple):
-    """A point at which a controller can be killed."""
-
     state: State
     command: str
     moment: Moment
@@ -60,7 +56,6 @@ Killer = Callable[[KillPoint], bool]
 
 
 def spare_it(_point: KillPoint) -> bool:
-    """Nobody is killed."""
     return False
 
 
@@ -101,7 +96,6 @@ class SimController:
         return not self._was_killed and self.state.name is not State.ENDED
 
     def kill(self) -> None:
-        """SIGKILL."""
         self._was_killed = True
 
     def turn(self, measured: Measured | None) -> None:
@@ -144,12 +138,10 @@ class SimController:
             self.work()
 
     def read(self) -> None:
-        """Poll the topics."""
         if self.listens:
             self.tell(RecordsRead(self._topic_reader.poll(0.0)))
 
     def look_at_fleet(self) -> None:
-        """Ask the fleet who runs and who is dead."""
         if self.listens:
             self.tell(self._fleet_seen())
 

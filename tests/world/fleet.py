@@ -60,11 +60,9 @@ class SimFleet:
         return process
 
     def stop(self, handle: str) -> None:
-        """Ask it to drain and end."""
         self.processes[handle].ask_to_end()
 
     def is_dead(self, process: Process) -> bool | None:
-        """Whether it is gone for certain."""
         known = self.processes.get(process.run_id)
         return None if self.is_blind or known is None else not known.lives
 
@@ -73,9 +71,7 @@ class SimFleet:
         self._forgotten.update(self.processes)
 
     def living(self) -> list[SimConsumer]:
-        """Processes that are there, frozen or not."""
         return [process for process in self.processes.values() if process.lives]
 
     def of(self, consumer: ConsumerId) -> list[SimConsumer]:
-        """Living processes of one consumer, the earliest first."""
         return [process for process in self.living() if process.consumer == consumer]

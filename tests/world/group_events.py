@@ -11,8 +11,6 @@ TRANSACTION_MS = 10_000
 
 
 class FactKind(StrEnum):
-    """Kind of fact on an incarnation from outside the topics."""
-
     DEAD = "dead"
     """Its death is confirmed."""
     SUSPECTED = "suspected"

@@ -46,7 +46,6 @@ class SimGroupTopicReader:
         self._reader = Reader(topics, chance)
 
     def read_to_end(self) -> Sequence[Received[Message]]:
-        """Everything that is committed."""
         if self._chance.strikes(self._chance.trouble.unanswered):
             raise TransientError("simulated Kafka: does not answer")
         for log in self._topics.logs:
@@ -54,7 +53,6 @@ class SimGroupTopicReader:
         return self._topics.everything()
 
     def poll(self, timeout_s: float) -> Sequence[Received[Message]]:
-        """What has come since."""
         return [received for log in sorted(self._topics.logs) for received in self._reader.take(log)]
 
 
@@ -67,16 +65,12 @@ class SimControllerWriter:
         self._writer = 0
 
     def fence(self) -> None:
-        """Take the right to write."""
         if self._chance.strikes(self._chance.trouble.unanswered):
             raise TransientError("simulated Kafka: does not answer")
         self._writer = self._topics.fence_writers()
 
     def write(
-        self,
-        target: Target | None,
-        assignments: Sequence[MemberAssignment],
-        tombstones: Sequence[Tombstone],
+        self, target: Target | None, assignments: Sequence[MemberAssignment], tombstones: Sequence[Tombstone]
     ) -> Sequence[Received[Message]]:
         """All of it or nothing."""
         self._topics.check_writer(self._writer)
@@ -107,7 +101,6 @@ class SimReportWriter:
         self._chance = chance
 
     def append(self, report: Report | Heartbeat, timeout_s: float) -> None:
-        """Append one report."""
         if self._chance.strikes(self._chance.trouble.report_lost):
             raise TransientError("simulated Kafka: the report was lost, which nobody knows")
         self._topics.append(report)
@@ -124,7 +117,6 @@ class SimAssignmentReader:
         self._reader.seek_to_end(self._log)
 
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """Assignments that have come since."""
         return [
             Received(received.message, received.offset, received.timestamp_ms)
             for received in self._reader.take(self._log)

@@ -1,12 +1,14 @@
 """Chaos: small steps of everybody in any order, and now and then something that goes wrong. Replayed by its seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 from tests.world.chance import FaultRates
+from tests.world.consumers import SimConsumer
+from tests.world.controllers import SimController
 from tests.world.world import World
 
 TROUBLE = FaultRates(
@@ -124,28 +126,29 @@ class Storm:
         elif chance.strikes(0.2):
             world.clock.now += chance.between(0.0, _LONGEST_PAUSE_S)
         elif chance.strikes(0.5) and world.controllers:
-            chance.one_of([c for c in world.controllers if c.lives] or world.controllers).nudge(world.measured())
+            chance.one_of(self._controllers() or world.controllers).nudge(world.measured())
         elif world.fleet.living():
             process = chance.one_of(world.fleet.living())
             chance.one_of((process.turn, process.join, process.receive, process.act, process.report, process.turn))()
 
     def _all_mischief(self) -> list[InjectedFault]:
-        asks = self._world.options.packing.apply == "forced_only"
+        world = self._world
+        asks = world.options.packing.apply == "forced_only"
         return [
-            *([InjectedFault("ask for what the packer wants", 12, self._world.ask_for_plan)] if asks else []),
+            *([InjectedFault("ask for what the packer wants", 12, world.ask_for_plan)] if asks else []),
             InjectedFault("kill a consumer", 3, self._kill_consumer),
-            InjectedFault("freeze a consumer, or let it go on", 5, self._freeze_consumer),
+            InjectedFault("freeze a consumer, or let it go on", 5, lambda: self._freeze(world.fleet.living())),
             InjectedFault("ask a consumer to end", 1, self._end_consumer),
             InjectedFault("start a twin", 1, self._start_twin),
             InjectedFault("kill a controller", 3, self._kill_controller),
-            InjectedFault("freeze a controller, or let it go on", 3, self._freeze_controller),
+            InjectedFault("freeze a controller, or let it go on", 3, lambda: self._freeze(self._controllers())),
             InjectedFault("start a controller", 8, self._start_controller),
             InjectedFault("change all speeds", 12, self._change_speeds),
             InjectedFault("lose a speed, or know it again", 2, self._lose_speed),
             InjectedFault("add or remove a partition", 4, self._change_partitions),
             InjectedFault("change the desired state", 2, self._change_desired_state),
             InjectedFault("want another version", 1, self._want_version),
-            InjectedFault("the fleet forgets", 1, self._world.fleet.forget),
+            InjectedFault("the fleet forgets", 1, world.fleet.forget),
             InjectedFault("the fleet can no longer tell who is dead, or can again", 1, self._blind_fleet),
         ]
 
@@ -156,11 +159,10 @@ class Storm:
         if living := self._world.fleet.living():
             self._chance.one_of(living).kill()
 
-    def _freeze_consumer(self) -> None:
-        living = self._world.fleet.living()
+    def _freeze(self, living: Sequence[SimConsumer] | Sequence[SimController]) -> None:
         if living:
-            process = next((p for p in living if p.is_frozen), self._chance.one_of(living))
-            process.is_frozen = not process.is_frozen
+            one = next((each for each in living if each.is_frozen), self._chance.one_of(living))
+            one.is_frozen = not one.is_frozen
 
     def _end_consumer(self) -> None:
         if living := self._world.fleet.living():
@@ -173,18 +175,15 @@ class Storm:
             if len(self._world.fleet.of(consumer)) < _MOST_TWINS:
                 self._world.fleet.add(consumer)
 
+    def _controllers(self) -> list[SimController]:
+        return [controller for controller in self._world.controllers if controller.lives]
+
     def _kill_controller(self) -> None:
-        if living := [controller for controller in self._world.controllers if controller.lives]:
+        if living := self._controllers():
             self._chance.one_of(living).kill()
 
-    def _freeze_controller(self) -> None:
-        living = [controller for controller in self._world.controllers if controller.lives]
-        if living:
-            controller = next((c for c in living if c.is_frozen), self._chance.one_of(living))
-            controller.is_frozen = not controller.is_frozen
-
     def _start_controller(self) -> None:
-        if sum(controller.lives for controller in self._world.controllers) < _MOST_CONTROLLERS:
+        if len(self._controllers()) < _MOST_CONTROLLERS:
             self._world.start_controller(until_done=self._chance.strikes(0.2))
 
     def _change_speeds(self) -> None:

@@ -48,19 +48,10 @@ def test_a_handover_as_it_should_be():
         ([*BEGIN, *STOP, at(9, Tombstone(member("1a"))), *START, *STARTED], []),
         ([*BEGIN, *STOP, at(4, heartbeat("1a", 2, Phase.ENDED)), *START, *STARTED], []),
         ([*BEGIN, *STOP, fact("1a", FactKind.SUSPECTED), *START, *STARTED], []),
-        (
-            [*BEGIN, *STOP, fact("1a", FactKind.SUSPECTED), fact("1a", FactKind.HEARD), *START, *STARTED],
-            [EARLY, BOTH],
-        ),
+        ([*BEGIN, *STOP, fact("1a", FactKind.SUSPECTED), fact("1a", FactKind.HEARD), *START, *STARTED], [EARLY, BOTH]),
         # Its last Assignment is not acted on yet: it may come to own what is in there
-        (
-            [*BEGIN[:5], at(1, gives("1a", "p", "q")), at(1, gives("2a", "q"))],
-            [EARLY],
-        ),
-        (
-            [*BEGIN[:5], at(1, gives("1a", "p"))],
-            ["S4 q:0: 1@1a may still hold it, and its Assignment does not say so"],
-        ),
+        ([*BEGIN[:5], at(1, gives("1a", "p", "q")), at(1, gives("2a", "q"))], [EARLY]),
+        ([*BEGIN[:5], at(1, gives("1a", "p"))], ["S4 q:0: 1@1a may still hold it, and its Assignment does not say so"]),
         ([at(0, gives("1a", "p", "p"))], ["p:0: 1@1a is to own it and to give it up at once"]),
     ],
 )
@@ -118,10 +109,7 @@ class TestSuspicion:
     ("retire", "problems"),
     [
         ([at(4, report("1a", "", 1, 2)), at(2, gives("1a", retire=True))], []),
-        (
-            [at(2, gives("1a", "", "pq", retire=True))],
-            ["S7 1@1a: is told to end while it may hold p:0, q:0"],
-        ),
+        ([at(2, gives("1a", "", "pq", retire=True))], ["S7 1@1a: is told to end while it may hold p:0, q:0"]),
         (
             [at(4, report("1a", "", 1, 2)), at(2, gives("1a", "p", retire=True))],
             ["S7 1@1a: is told to end, and given p:0"],

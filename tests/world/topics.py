@@ -21,8 +21,6 @@ from kgs_core.model import ConsumerId
 
 
 class Log(NamedTuple):
-    """One partition of one topic."""
-
     topic: str
     partition: int = 0
 
@@ -46,13 +44,10 @@ def log_of(message: Message) -> Log:
 
 
 def queue_of(consumer: ConsumerId) -> Log:
-    """The Assignments of this consumer."""
     return Log("consumer.metadata", consumer)
 
 
 class Clock:
-    """Seconds since the simulation began."""
-
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -86,7 +81,6 @@ class Topics:
     fences: bool = True
 
     def log(self, log: Log) -> Sequence[Received[Message]]:
-        """What was appended to one partition."""
         return self.logs.get(log, [])
 
     def everything(self) -> Sequence[Received[Message]]:

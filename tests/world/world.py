@@ -1,6 +1,5 @@
 """The whole group at one moment, and how time goes on: in fair rounds, or by small steps in any order."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kgs_core.group.controller.desired_state import is_settled
@@ -53,11 +52,9 @@ class World:
 
     @property
     def controller(self) -> SimController:
-        """The newest."""
         return self.controllers[-1]
 
     def set_desired_state(self, state: RunState) -> None:
-        """Somebody uses the `kgs` command."""
         self.topics.append(DesiredState(state, "somebody", self.clock.ms))
 
     def ask_for_plan(self) -> None:
@@ -71,7 +68,6 @@ class World:
         self.topics.append(DesiredVersion(version, config_hash, "somebody", self.clock.ms))
 
     def measured(self) -> Measured | None:
-        """What the monitor says now."""
         return None if self.load is None else Measured(self.load, self.clock.ms)
 
     def round(self) -> None:
@@ -85,21 +81,8 @@ class World:
             self.look()
 
     def rounds(self, count: int) -> None:
-        """So many rounds."""
         for _ in range(count):
             self.round()
-
-    def until(self, is_so: Callable[[], bool], most: int) -> int:
-        """Rounds until something is so: how many it took.
-
-        Raises:
-            TimeoutError: it is not so after `most` rounds.
-        """
-        for count in range(most + 1):
-            if is_so():
-                return count
-            self.round()
-        raise TimeoutError(f"not so after {most} rounds, at {self.clock.now:g} s")
 
     def look(self) -> None:
         """See whether all that must hold does."""

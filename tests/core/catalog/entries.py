@@ -33,8 +33,6 @@ def fields(kinds: dict[str, pa.DataType] = KINDS) -> Sequence[dict[str, Any]]:
 
 
 def entry(
-    name: str = "main.bronze.orders",
-    location: str = "s3://lake/bronze/orders",
-    kinds: dict[str, pa.DataType] = KINDS,
+    name: str = "main.bronze.orders", location: str = "s3://lake/bronze/orders", kinds: dict[str, pa.DataType] = KINDS
 ) -> CatalogEntry:
     return CatalogEntry(name, location, TableDescription(fields(kinds), ("day",), "orders of the shop"))

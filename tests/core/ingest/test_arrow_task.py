@@ -8,15 +8,13 @@ from contextlib import contextmanager
 import pyarrow.parquet as pq
 import pytest
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker import process_batch
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.model import OffsetRange, TopicPartition
+from tests.topic_jobs import topic_job
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
 NUMBER = itertools.count()
@@ -35,7 +33,7 @@ class Reader:
         self.jobs = {}
         self.start = {}
 
-    def topic(self, name, *values, marks=None, **rule):
+    def topic(self, name, *values, **rule):
         """A topic with these records: a value, or (value, what else there is of it)."""
         topic = f"{name}-{next(NUMBER)}"
         os.mkdir(self.storage.path(topic))
@@ -44,9 +42,7 @@ class Reader:
             bare, more = value if isinstance(value, tuple) else (value, {})
             self.kafka.produce(topic, bare, **more)
         self.kafka.flush()
-        made = TopicRule.model_validate({"topic": topic, **rule})
-        schema = parsed_schema(made)
-        self.jobs[topic] = TopicJob(topic, TopicId("id"), made, topic, f"{topic}_dl", schema, marks or {})
+        self.jobs[topic] = topic_job({"topic": topic, **rule})
         self.start[TopicPartition(topic, 0)] = 0
         return topic
 

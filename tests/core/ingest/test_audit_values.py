@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import TransientError
 from kgs_core.ingest.replay import audit_values as module
@@ -17,18 +16,18 @@ from kgs_core.lake.files.layout import NULL_FOLDER
 from kgs_core.lake.rule import Fault, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.model import TopicId
 from tests.core.lake.test_judgements import SCHEMAS, AvroRecord, AvroSink, registry
+from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import GivenRecord, LayoutSink
 
 __all__ = ["registry"]
 LOG = [(7, "a"), (8, "b"), (9, "c"), (7, None), (7, ""), (7, NULL_FOLDER)]
 
 
-def settings_of(root, rules):
-    text = (
-        f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: {root}}}\n"
-        f"registry: {{url: 'http://127.0.0.1:9'}}\ntopics: [{rules}]"
-    )
-    return parse_settings(text.encode(), "kgs.yaml", {})
+COLUMNS = {"format": "avro", "schema": {"s": "string", "n": "long"}}
+
+
+def settings_of(root, *rules):
+    return kgs_yaml(root, *rules, registry={"url": "http://127.0.0.1:9"})
 
 
 @pytest.fixture
@@ -47,8 +46,7 @@ def settings(tmp_path, kafka, registry):
     for topic in ("t", "u"):
         AvroSink(tmp_path, {0: LOG}, topic=topic, partition_by=["s"]).started().drain()
     kafka += [AvroRecord(0, o, record) for o, record in enumerate(LOG)]
-    columns = "format: avro, schema: {s: string, n: long}, partition_by: [s]"
-    return settings_of(tmp_path, f"{{topic: t, {columns}}}, {{topic: u, {columns}}}")
+    return settings_of(tmp_path, *({"topic": topic, **COLUMNS, "partition_by": ["s"]} for topic in "tu"))
 
 
 def audited(settings, *topics):
@@ -97,13 +95,12 @@ def test_columns_are_those_that_a_consumer_makes_of_a_value_and_not_those_of_the
     LayoutSink(tmp_path, {0: []}, schema={"s": "string", "i": "long"}, evolve="add_columns").started()
     LayoutSink(tmp_path, log, schema={"s": "string"}, evolve="add_columns").started().drain()
     kafka += [GivenRecord(0, o, record) for o, record in enumerate(log[0])]
-    rule = "{topic: t, format: json, schema: {s: string}, evolve: add_columns}"
+    rule = {"format": "json", "schema": {"s": "string"}, "evolve": "add_columns"}
     (table,) = audited(settings_of(tmp_path, rule), "t").tables
     assert (table.ok, table.compared, table.problem) == (True, 2, "")
 
 
 def test_a_topic_that_is_gone_hinders_no_other_of_nearly_its_name(tmp_path, kafka, registry):
     AvroSink(tmp_path, {0: []}).started()
-    rule = "{pattern: '[tT]', format: avro, schema: {s: string, n: long}}"
-    gone, there = audited(settings_of(tmp_path, rule), "T", "t").tables
+    gone, there = audited(settings_of(tmp_path, {"pattern": "[tT]", **COLUMNS}), "T", "t").tables
     assert (gone.notes, there.compared) == (("values not compared: no table or no topic",), 0)

@@ -4,16 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import WriterNote
 from kgs_core.ingest.worker.process_batch import ReadNote
-from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
-from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from kgs_core.model import OffsetRange, TopicPartition
+from tests.topic_jobs import topic_job
 
 IN_A_TASK = """An exception was thrown from the Python worker. Please see the stack trace below.
 Traceback (most recent call last):
@@ -29,8 +27,7 @@ def unchanged(rows, topic):
 @pytest.fixture
 def read_by(tmp_path):
     """One read of one record by this session."""
-    rule = TopicRule.model_validate({"topic": "t", "transform": f"{__name__}:unchanged"})
-    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
+    job = topic_job({"transform": f"{__name__}:unchanged"})
     task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
 
     def read_by(**spark):
@@ -92,15 +89,14 @@ def test_rows_are_counted_against_the_promise(read_noted):
     assert (batch.ranges, batch.records, batch.bad_records) == ({0: OffsetRange(0, 1)}, 3, 1)
 
 
-def test_any_other_exception_fails_the_topic(read):
-    result = read(ConnectionRefusedError("of a database"), jvm_ended=False)
-    assert "of a database" in result.failed["t"]
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(ConnectionRefusedError("of a database"), "of a database"), (SystemExit("no licence"), "SystemExit: no licence")],
+)
+def test_any_other_exception_fails_the_topic_only(read, error, words):
+    result = read(error, jvm_ended=False)
+    assert words in result.failed["t"]
     assert result.unavailable == {}
-
-
-def test_transform_that_exits_fails_its_topic_only(read):
-    result = read(SystemExit("no licence"), jvm_ended=False)
-    assert "SystemExit: no licence" in result.failed["t"]
 
 
 def test_table_that_does_not_take_the_file_is_no_fault_of_the_transform(read):

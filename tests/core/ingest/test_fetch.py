@@ -36,13 +36,9 @@ def test_comes_back_when_it_is_interrupted_however_long_it_could_wait(session, w
 
 
 @pytest.mark.timeout(60)
-def test_nothing_to_read_is_not_waited_for(session):
-    assert session.gather({}, 1000, 1.0, 3600) == Fetched()
-
-
-@pytest.mark.timeout(60)
-def test_broker_that_does_not_answer_for_new_topics_does_not_stop_the_client(session):
-    assert session.gather({TopicPartition("a", 0): 0, TopicPartition("b", 0): 0}, 1000, 0.1, 0.1) == Fetched()
+@pytest.mark.parametrize(("topics", "wait_s", "most_s"), [("", 1.0, 3600), ("ab", 0.1, 0.1)])
+def test_nothing_to_read_and_a_broker_that_does_not_answer_are_not_waited_for(session, topics, wait_s, most_s):
+    assert session.gather({TopicPartition(topic, 0): 0 for topic in topics}, 1000, wait_s, most_s) == Fetched()
 
 
 class Client:
@@ -68,6 +64,7 @@ def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monk
 
 FIRST_BATCH = """
 import os, sys, tempfile
+from confluent_kafka.cimpl import Message
 from kgs_core.ingest.worker.arrow_task import read_round
 from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.ingest.fetch.fetch_sessions import session
@@ -80,25 +77,14 @@ from kgs_core.config.rule.topic_rule import TopicRule
 from kgs_core.model import OffsetRange, TopicId
 from tests.object_fetch import ObjectFetchSession
 
-class Record:
-    topic = lambda self: "t"
-    partition = lambda self: 0
-    offset = lambda self: 0
-    key = lambda self: b"k"
-    value = lambda self: b"v"
-    headers = lambda self: None
-    timestamp = lambda self: (1, 1700000000000)
-    leader_epoch = lambda self: None
-    error = lambda self: None
-    __len__ = lambda self: 1
-
 session("arrow", {}, lambda config: None)
 loaded = set(sys.modules)
 rule = TopicRule(topic="t")
 job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
 root = tempfile.mkdtemp()
 os.mkdir(f"{root}/t")
-batch, _ = process_topic(Storage(root), job, records_of([Record()]), {0: OffsetRange(0, 1)})
+record = Message(topic="t", partition=0, offset=0, key=b"k", value=b"v", timestamp=(1, 1700000000000))
+batch, _ = process_topic(Storage(root), job, records_of([record]), {0: OffsetRange(0, 1)})
 assert batch.records == 1
 print(sorted({name.partition(".")[0] for name in set(sys.modules) - loaded}))
 """

@@ -10,8 +10,8 @@ from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
+from tests.core.ingest.fetch.test_session import FETCH, gathered
 
-FETCH = 1  # number of the request
 NUMBER = itertools.count()
 
 
@@ -31,15 +31,6 @@ def topic(kafka):
         kafka.produce(name, b"x", partition=partition)
     kafka.flush()
     return name
-
-
-def gathered(session, start):
-    """What one round brings; a new client needs a moment."""
-    for _ in range(5):
-        fetched = session.gather(start, 1000, 0.3, 3.0)
-        if fetched.troubles or fetched.ranges:
-            return fetched
-    raise AssertionError("nothing came")
 
 
 def test_offset_that_is_not_there_is_reported_every_time_that_it_is_asked_for(session, topic):

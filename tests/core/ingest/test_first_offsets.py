@@ -7,12 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import TableSpec, parse_settings
+from kgs_core.config import TableSpec
 from kgs_core.errors import TransientError
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.lake.rule.first_start import BEGINS_ANEW, GroupOffset
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
+from tests.kgs_yaml import kgs_yaml
 
 EARLIEST, COMMITTED, STABLE, END = 3, 40, 90, 100
 AT_MS, AT = 1_700_000_000_000, 60
@@ -30,10 +31,7 @@ class FakeAdmin:
 
 
 def first_offsets(start, committed):
-    text = (
-        f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: /x}}\ntopics: [{{topic: t, start: '{start}'}}]"
-    )
-    settings = parse_settings(text.encode(), "kgs.yaml", {})
+    settings = kgs_yaml("/x", {"start": start})
     opener = TopicOpener(
         settings, open_lake(settings.lake), FakeAdmin(), SimpleNamespace(committed=committed), lambda *_: None
     )

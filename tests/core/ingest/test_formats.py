@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.config import TopicRule
-from kgs_core.ingest.formats.json import json_objects
-from kgs_core.ingest.formats.parsed import MAX_REASON, ValueBatch
+from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.lake.files.row_schema import VALUE_TYPES
+from tests.topic_jobs import parse_json
 
 SCHEMA = pa.schema(list(VALUE_TYPES.items()))
 NOTHING = dict.fromkeys(SCHEMA.names)
@@ -45,7 +44,7 @@ GOOD = {
     "objects nested deep": (b'{"x": ' * DEEP + b"1" + b"}" * DEEP, {}),
     "many unknown keys": (b'{"long": 1, ' + b",".join(b'"k%d": 0' % n for n in range(WIDE)) + b"}", {"long": 1}),
 }
-BAD = {
+BAD = {  # and what of a value a column does not take: test_json_faults.FEW
     "tombstone": None,
     "empty": b"",
     "blanks": b" \r\n\t ",
@@ -70,34 +69,15 @@ BAD = {
     "NUL after two objects": b'{"long": 1}{"long": 2}\0}',
     "byte order mark": b"\xef\xbb\xbf{}",
     "UTF-16": '{"long": 1}'.encode("utf-16"),
-    "bad UTF-8 in text": b'{"string": "\xff\xfe"}',
-    "half a surrogate": b'{"string": "\\ud800"}',
-    "text for a number": b'{"long": "1"}',
     "number for a text": b'{"string": 1}',
-    "fraction for a whole number": b'{"long": 1.5}',
     "object for a number": b'{"long": {}}',
     "array for a text": b'{"string": ["a"]}',
-    "number for true or false": b'{"boolean": 1}',
     "long overflow": b'{"long": 9223372036854775808}',
-    "int overflow": b'{"int": 2147483648}',
-    "double overflow": b'{"double": 1e400}',
-    "float overflow": b'{"float": 1e39}',
-    "same key twice": b'{"long": 1, "long": 2}',
-    "no date": b'{"date": "2026-02-31"}',
     "number of days": b'{"date": 5}',
-    "no instant": b'{"timestamp": "yesterday"}',
     "number for an instant": b'{"timestamp": 1700000000}',
     "array nested deep": b'{"long": ' + b"[" * DEEP + b"]" * DEEP + b"}",
     "nested deep and unfinished": b'{"x": ' * DEEP + b"}",
 }
-
-
-def batch_of(values, schema):
-    return ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t"))
-
-
-def parse_json(values, schema):
-    return json_objects.parse_json(batch_of(values, schema))
 
 
 def rows_of(parsed):

@@ -11,17 +11,14 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.formats.json import json_objects
-from kgs_core.ingest.formats.parsed import ValueBatch
-from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.files.row_schema import VALUE_TYPES, parsed_schema
+from kgs_core.lake.files.row_schema import VALUE_TYPES
 from kgs_core.lake.files.storage import Storage
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.model import OffsetRange
 from tests.fuzz_json_scan import NUMBERS, any_value
 from tests.processing import process_topic
 from tests.slow_parser import assert_judged_as_by_pyarrow_alone
+from tests.topic_jobs import parse_json, topic_job
 
 # Names with the words in them that pyarrow takes for numbers, since these are rewritten on their way
 SCHEMA = pa.schema([*VALUE_TYPES.items(), ("Info", pa.string()), ("x-NaN", pa.int64())])
@@ -38,10 +35,6 @@ def any_record(chance):
     field = b'"%s": "%s", "x-NaN": %s' % (word, word, chance.choice(NUMBERS).encode())
     ways = (lambda: pieces, lambda: b"{%s}" % pieces, lambda: b"{%s}" % field, lambda: None)
     return chance.choices([lambda: any_value(chance), *ways], [12, 1, 1, 3, 1])[0]()
-
-
-def parse_json(values, schema):
-    return json_objects.parse_json(ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t")))
 
 
 @pytest.mark.slow
@@ -129,8 +122,7 @@ BATCHES = {
 def test_batch_of_bad_values_takes_no_longer_than_five_good_ones(kind, tmp_path):
     schema, good, bad, count = BATCHES[kind]
     (tmp_path / "t").mkdir()
-    rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": schema})
-    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
+    job = topic_job({"format": "json", "schema": schema})
 
     def cost(values):
         """CPU seconds of the processor, from records as the client gives them to files."""

@@ -38,12 +38,9 @@ class Late:
         return self.call(*arguments)
 
 
-@pytest.fixture
-def rig(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def _little_patience(monkeypatch):
     monkeypatch.setattr(rounds, "PATIENCE_S", 0.3)
-    made = Rig(tmp_path)
-    yield made
-    made.ingest.close()
 
 
 @pytest.fixture

@@ -6,24 +6,16 @@ import time
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import TopicRule
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.round.questions import ReadBatch
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
-from kgs_core.lake.files.row_schema import parsed_schema
-from kgs_core.lake.files.storage import Storage
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import TopicPartition
+from tests.topic_jobs import topic_job
 
 pytestmark = pytest.mark.usefixtures("no_sessions_left")
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
 
 
 @pytest.fixture
@@ -36,10 +28,9 @@ def runner(kafka, storage):
 @pytest.fixture
 def job(kafka, storage, request):
     topic = request.node.name
-    os.mkdir(storage.path(topic))
+    os.makedirs(storage.path(topic))
     kafka.topic(topic)
-    rule = TopicRule.model_validate({"topic": topic, "transform": "hooks:f"})
-    return TopicJob(topic, TopicId("id"), rule, topic, "dead_letters", parsed_schema(rule), {})
+    return topic_job({"topic": topic, "transform": "hooks:f"})
 
 
 def read(runner, job):

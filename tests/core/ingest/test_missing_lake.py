@@ -12,10 +12,7 @@ from tests.core.ingest.test_owned_topics import MemoryKafka, consumer, share
 
 @pytest.fixture
 def kafka():
-    kafka = MemoryKafka()
-    kafka.make("t1")
-    kafka.make("t2")
-    return kafka
+    return MemoryKafka("t1", "t2")
 
 
 @pytest.mark.parametrize("is_running", [False, True])

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.config import resolve_tables
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.driver.rounds import Ingest
@@ -22,6 +22,7 @@ from kgs_core.model import OffsetRange
 from tests.core.ingest.test_rounds import ID, Kafka
 from tests.group_offsets import MemoryOffsets
 from tests.growing_values import FORMAT, NAME
+from tests.kgs_yaml import kgs_yaml
 from tests.processing import process_topic
 from tests.sink import FakeRecord
 
@@ -44,9 +45,7 @@ class Room:
         kind = type("These", (Record,), {"values": values})
         self.records = [kind(0, at) for at in range(len(values))]
         self.storage, self.kafka = Storage(str(root)), Kafka()
-        rule = f"{{topic: t, format: {NAME}, evolve: {evolve}}}"
-        text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {root}}}\ntopics: [{rule}]\n"
-        settings = parse_settings(f"{text}registry: {{url: 'http://h:1'}}\n".encode(), "kgs.yaml", {})
+        settings = kgs_yaml(root, {"format": NAME, "evolve": evolve}, registry={"url": "http://h:1"})
         self.lake = open_lake(settings.lake)
         admin = SimpleNamespace(offsets=lambda tps, which: dict.fromkeys(tps, 0))
         opener = TopicOpener(settings, self.lake, admin, MemoryOffsets(), None)
@@ -129,11 +128,13 @@ def test_a_name_that_differs_only_in_case_is_passed_over_and_read_once(room):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("format: json, schema: {i: int}, transform_arrow: 'm:f'", "with a transform the columns are what that gives"),
-        ("format: raw", "format 'raw' never has other columns: drop 'evolve'"),
+        (
+            {"format": "json", "schema": {"i": "int"}, "transform_arrow": "m:f"},
+            "with a transform the columns are what that gives",
+        ),
+        ({"format": "raw"}, "format 'raw' never has other columns: drop 'evolve'"),
     ],
 )
 def test_evolve_where_it_says_nothing_is_refused(rule, message):
-    text = "group: g\nkafka: {bootstrap_servers: 'h:1'}\nlake: {root: l}\n"
     with pytest.raises(ConfigError, match=message):
-        parse_settings(f"{text}topics: [{{topic: t, evolve: add_columns, {rule}}}]\n".encode(), "kgs.yaml", {})
+        kgs_yaml("/l", {"evolve": "add_columns", **rule})

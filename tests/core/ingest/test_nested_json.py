@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.config import TopicRule
-from kgs_core.ingest.formats.json import json_objects
-from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.files.row_schema import schema_of
 from tests.fuzz_json_scan import NUMBERS
 from tests.slow_parser import assert_judged_as_by_pyarrow_alone
+from tests.topic_jobs import parse_json
 
 NESTED = {
     "s": "struct<long: long, string: string, s: struct<date: date, float: float, bytes: binary>>",
@@ -20,11 +18,6 @@ NESTED = {
     **{name: name for name in ("int", "long", "float", "double", "date", "timestamp")},
 }
 MAPS = {"map": "map<string,long>", "maps": "array<struct<map: map<string,struct<timestamp: timestamp>>, long: byte>>"}
-
-
-def parse_json(values, schema, *, rescue=False):
-    batch = ValueBatch(pa.array(values, pa.binary()), schema, "t", TopicRule(topic="t"), rescue=rescue)
-    return json_objects.parse_json(batch)
 
 
 SCALARS = st.sampled_from(

@@ -5,17 +5,13 @@ import time
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import TransientError
 from kgs_core.ingest.opening import opening_threads, owned_topics
 from kgs_core.ingest.opening.opening_threads import LASTS, LATE, Opening, OpeningThreads
-from kgs_core.ingest.opening.owned_topics import OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.kafka.topic_description import TopicDescription
-from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
-from tests.core.ingest.test_owned_topics import YAML, MemoryKafka, share
-from tests.group_offsets import MemoryOffsets
+from tests.core.ingest.test_owned_topics import MemoryKafka, consumer, share
 from tests.waiting import wait_until
 
 FOUND = TopicDescription(TopicId("id"), 1)
@@ -128,11 +124,7 @@ def test_end_does_not_wait_for_what_hangs(tables, monkeypatch, caplog):
 
 @pytest.fixture
 def topics(tmp_path):
-    kafka = MemoryKafka()
-    for topic in ("t1", "t2"):
-        kafka.make(topic, 1)
-    settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    return OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, MemoryOffsets(), None))
+    return consumer(MemoryKafka("t1", "t2"), tmp_path)
 
 
 def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(topics, tables, monkeypatch):

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.ingest.opening.owned_topics import MISSING_AGAIN_S, NO_RULE, NO_TOPIC, NOT_YET, OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
@@ -15,25 +14,21 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.group_offsets import MemoryOffsets
-
-YAML = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}}}
-topics: [{{pattern: "t.*"}}, {{topic: broken, transform_arrow: "nothing:here"}}]
-"""
+from tests.kgs_yaml import kgs_yaml
 
 
 class MemoryKafka:
     """Topics by name, and whether their leaders answer."""
 
-    def __init__(self):
+    def __init__(self, *topics):
         self.topics = {}
         self.away = set()
         self.denied = set()
         self.is_away = False
         self.asked = 0
         self.group = MemoryOffsets()
+        for topic in topics:
+            self.make(topic)
 
     def make(self, topic, partitions=4, topic_id="id"):
         self.topics[topic] = TopicDescription(TopicId(f"{topic_id}-{topic}"), partitions)
@@ -58,10 +53,7 @@ class MemoryKafka:
 
 @pytest.fixture
 def kafka():
-    kafka = MemoryKafka()
-    kafka.make("t1")
-    kafka.make("t2")
-    return kafka
+    return MemoryKafka("t1", "t2")
 
 
 @pytest.fixture
@@ -70,7 +62,8 @@ def topics(kafka, tmp_path):
 
 
 def consumer(kafka, root):
-    settings = parse_settings(YAML.format(root=root).encode(), "kgs.yaml", {})
+    broken = {"topic": "broken", "transform_arrow": "nothing:here"}
+    settings = kgs_yaml(root, {"pattern": "t.*"}, broken)
     opener = TopicOpener(settings, open_lake(settings.lake), kafka, kafka.group, None)
     return OwnedTopics(settings, kafka, opener)
 
@@ -205,14 +198,6 @@ def test_whatever_keeps_a_topic_from_being_opened_holds_up_no_other(topics, monk
     assert f"{type(error).__name__}: {error}" in reason
     topics.refresh_all(share(t1=[0], t2=[1]), first=False)
     assert topics.positions() == {TopicPartition("t2", 1): 0}
-
-
-def test_transform_that_exits_when_it_is_loaded_is_its_topics_fault(topics, kafka, tmp_path, monkeypatch):
-    (tmp_path / "nothing.py").write_text("raise SystemExit('no licence')")
-    monkeypatch.syspath_prepend(tmp_path)
-    kafka.make("broken")
-    topics.refresh({"broken"}, share(broken=[0]))
-    assert "SystemExit: no licence" in topics.reasons(tps(broken=[0]))[TopicPartition("broken", 0)]
 
 
 def test_what_could_not_be_asked_for_is_not_reported_as_missing(topics, kafka):

@@ -4,34 +4,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import parse_settings
-from kgs_core.ingest.opening.owned_topics import NO_RULE, OwnedTopics
-from kgs_core.ingest.opening.topic_opener import TopicOpener
-from kgs_core.lake.topics.factory import open_lake
+from kgs_core.ingest.opening.owned_topics import NO_RULE
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.runtime import batch_loop
 from kgs_core.runtime.batch_loop import BatchLoop
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
 from tests.core.group.membership.membership_words import gives, member
-from tests.core.ingest.test_owned_topics import YAML, MemoryKafka
-from tests.group_offsets import MemoryOffsets
+from tests.core.ingest.test_owned_topics import MemoryKafka, consumer
 
 T1, T2, BROKEN, OTHER = (TopicPartition(topic, 0) for topic in ("t1", "t2", "broken", "other"))
 
 
 @pytest.fixture
 def kafka():
-    kafka = MemoryKafka()
-    for tp in (T1, T2, BROKEN, OTHER):
-        kafka.make(tp.topic)
-    return kafka
+    return MemoryKafka(*(tp.topic for tp in (T1, T2, BROKEN, OTHER)))
 
 
 @pytest.fixture
 def loop(kafka, tmp_path):
-    settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
-    topics = OwnedTopics(settings, kafka, TopicOpener(settings, open_lake(settings.lake), kafka, MemoryOffsets(), None))
+    topics = consumer(kafka, tmp_path)
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
     ingest = SimpleNamespace(round=lambda _: None, settle=lambda topics: None, late_since=None)
     reader = SimpleNamespace(topics=topics, runner=runner, ingest=ingest)

@@ -13,13 +13,6 @@ from tests.core.ingest.test_rounds import Rig
 PATIENCE_S = 30.0
 
 
-@pytest.fixture
-def rig(tmp_path):
-    made = Rig(tmp_path)
-    yield made
-    made.ingest.close()
-
-
 def starts(rig):
     """Where each reading began, of `sick` and `well`."""
     sick, well = (TopicPartition(topic, 0) for topic in ("sick", "well"))

@@ -8,17 +8,13 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import Parsed
 from kgs_core.ingest.formats.record_columns import side_by_side
 from kgs_core.ingest.worker.sorted_records import sort_records
-from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.files.row_schema import parsed_schema
-from kgs_core.model import TopicId
+from tests.topic_jobs import topic_job
 
 RULE = {
-    "topic": "t",
     "format": "json",
     "schema": {"a": "long", "s": {"b": "array<struct<c: int>>"}},
     "unknown_fields": "rescue",
@@ -28,18 +24,13 @@ RULE = {
 }
 
 
-def job_of(**more):
-    rule = TopicRule.model_validate(RULE | more)
-    return TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {})
-
-
 def sort(*records, **more):
     """Rows and dead letters of records, each (value, key, headers)."""
     messages = [
         Message(topic="t", partition=0, offset=i, value=value, key=key, headers=headers, timestamp=(1, i))
         for i, (value, key, headers) in enumerate(records)
     ]
-    job = job_of(**more)
+    job = topic_job(RULE | more)
     found = sort_records(job, records_of(messages))
     assert found.rows.schema == job.schema
     return found

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
-from kgs_core.config import parse_settings
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.ingest.worker import sorted_records
+from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import COLUMNS, LayoutSink
 
 LOG = {0: [{"s": f"a/{n % 3}" if n % 5 else None, "i": n, "d": "2026-01-31"} for n in range(30)]}
@@ -15,10 +14,8 @@ PARTITION_BY = ["s", "day(_timestamp)", "d"]
 LATER = {"new": "string"}
 
 
-def settings_of(sink, **rule):
-    topics = [{"topic": "t", "table": "t", "format": "json", "schema": COLUMNS, **rule}]
-    whole = {"group": "g", "kafka": {"bootstrap_servers": "127.0.0.1:9"}, "lake": {"root": sink.storage.root}}
-    return parse_settings(yaml.safe_dump({**whole, "topics": topics}).encode(), "kgs.yaml", {})
+def redrive(sink, **rule):
+    return Redrive(kgs_yaml(sink.storage.root, {"format": "json", "schema": COLUMNS, **rule}), "t")
 
 
 @pytest.fixture
@@ -44,25 +41,25 @@ def sink(tmp_path, monkeypatch):
 def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most):
     log = Path(sink.storage.uri("t"), "_delta_log")
     before = {*log.glob("*.json")}
-    found = Redrive(settings_of(sink, partition_by=PARTITION_BY, max_files_per_batch=most), "t").run()
+    found = redrive(sink, partition_by=PARTITION_BY, max_files_per_batch=most).run()
     assert (found.letters, found.passed, found.rows) == (10, 10, 10)
     assert [r["_offset"] for r in sink.rows()] == list(range(30))
     files = [path.read_text().count('{"add":') for path in {*log.glob("*.json")} - before]
     assert len(files) > 1
     assert max(files) == most
-    assert Redrive(settings_of(sink, partition_by=PARTITION_BY), "t").run().done == 10
+    assert redrive(sink, partition_by=PARTITION_BY).run().done == 10
 
 
 def test_a_table_of_another_layout_is_refused(sink):
     with pytest.raises(Exception, match=r"is partitioned by s, _timestamp_day, d, its rule in kgs\.yaml says not"):
-        Redrive(settings_of(sink), "t").run()
+        redrive(sink).run()
 
 
 def test_a_dry_run_adds_no_column_and_a_redrive_does(sink):
     rule = {"partition_by": PARTITION_BY, "schema": COLUMNS | LATER, "evolve": "add_columns"}
     before = sink.entries()
-    assert Redrive(settings_of(sink, **rule), "t").run(dry_run=True).passed == 10
+    assert redrive(sink, **rule).run(dry_run=True).passed == 10
     assert sink.entries() == before
-    assert Redrive(settings_of(sink, **rule), "t").run().passed == 10
+    assert redrive(sink, **rule).run().passed == 10
     assert [r["_offset"] for r in sink.rows()] == list(range(30))
     assert {r["new"] for r in sink.rows()} == {None}

@@ -6,29 +6,17 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.ingest.replay import redrive
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.handover import adoption
-from tests.core.lake.test_adoption import MemoryKafka, put_kafka
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
+from tests.core.lake.test_side_tables import ROUTE
+from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import LayoutSink
 
 SCHEMA = {"s": "string", "i": "int"}
-ROUTE = {"column": "s", "tables": {"a": "side/a", "b": "side/b"}}
 LOG = {0: [{"s": "abc"[n % 3], "i": "1" if n % 2 else 1} for n in range(12)]}  # every other one is bad
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics:
-  - topic: t
-    table: t
-    transform_arrow: "{module}:mended"
-    route: {{column: s, tables: {tables}}}
-"""
 
 
 def mended(rows, topic):
@@ -39,10 +27,8 @@ def mended(rows, topic):
 
 
 def settings_of(sink, **tables):
-    found = tables or {"a": "side/a", "b": "side/b"}
-    words = "{" + ", ".join(f"{value}: {table}" for value, table in found.items()) + "}"
-    text = TEXT.format(root=sink.storage.root, module=__name__, tables=words)
-    return parse_settings(text.encode(), "kgs.yaml", {})
+    route = {"column": "s", "tables": tables or ROUTE["tables"]}
+    return kgs_yaml(sink.storage.root, {"transform_arrow": f"{__name__}:mended", "route": route})
 
 
 @pytest.fixture
@@ -78,23 +64,17 @@ def test_a_side_table_is_redriven_by_the_name_of_the_own_table(sink):
         Redrive(settings_of(sink), "side/a")
 
 
-def test_between_side_tables_and_rows_that_change_hands_nothing_is_redriven(sink, monkeypatch):
+def test_between_side_tables_and_rows_that_change_hands_nothing_is_redriven(sink, monkeypatch, killer):
     """Else the side table's note of it would be the old name's, and the heir's audit would find rows twice."""
-    put_kafka(monkeypatch, MemoryKafka(end=100))
+    put_kafka(monkeypatch, MemoryKafka())
     heir = settings_of(sink).model_copy(update={"group": "h"})
-    adopting = adoption.GroupAdoption(heir, "g")
-    *beside, rows = adopting.pending(())
-
-    def failpoint(name):
-        while name == "redrive-written" and beside:
-            adopting.carry_out(beside.pop(0))
-
-    monkeypatch.setattr(redrive, "failpoint", failpoint)
+    found, (*beside, rows) = adopting(heir)
+    killer["redrive-written"] = lambda: carry_out(found, beside)
     for settings in (settings_of(sink), heir):
         with pytest.raises(UnsafeError, match=r"table .*: group \w has handed it over \(kgs adopt\), or never had it"):
             Redrive(settings, "t").run()
-    assert not beside
-    adopting.carry_out(rows)
+    assert not killer
+    found.carry_out(rows)
     assert audit_lake(heir, with_log=False).ok
     assert Redrive(heir, "t").run().passed == 6
     assert_all_once(sink, heir)

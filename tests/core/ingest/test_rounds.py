@@ -102,13 +102,6 @@ class Rig:
         return {stop.cause for stop in self.states[topic].progress.stops.values()}
 
 
-@pytest.fixture
-def rig(tmp_path):
-    made = Rig(tmp_path)
-    yield made
-    made.ingest.close()
-
-
 def test_topic_whose_id_cannot_be_asked_for_waits_alone(rig):
     rig.kafka.errors["sick"] = PermanentError("sick: not authorized: grant Describe")
     report = rig.ingest.round()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import TableSpec, parse_settings
+from kgs_core.config import TableSpec
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats import by_schema
 from kgs_core.ingest.formats.avro import avro
@@ -19,6 +19,7 @@ from kgs_core.model import TopicId
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 from tests.core.ingest.test_first_offsets import FakeAdmin
 from tests.group_offsets import MemoryOffsets
+from tests.kgs_yaml import kgs_yaml
 
 COLUMNS = pa.schema([("temp", pa.float64()), ("place", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 
@@ -31,11 +32,7 @@ class Consumer:
     """What opens topic `t`; `newest` are the columns of the registry's newest schema."""
 
     def __init__(self, folder, monkeypatch, layout):
-        text = (
-            f"group: g\nkafka: {{bootstrap_servers: 'b:9'}}\nlake: {{root: {folder}}}\n"
-            f"registry: {{url: 'http://r:1'}}\ntopics: [{{topic: t, format: avro, {layout}}}]"
-        )
-        self.settings = parse_settings(text.encode(), "kgs.yaml", {})
+        self.settings = kgs_yaml(folder, {"format": "avro", **layout}, registry={"url": "http://r:1"})
         self.lake = open_lake(self.settings.lake)
         self.spec = TableSpec("t", "t", "t_dead_letters", self.settings.topics[0], self.settings.registry)
         self.newest = lambda *_: COLUMNS
@@ -48,10 +45,10 @@ class Consumer:
 
 @pytest.fixture(
     params=[
-        "evolve: none",
-        "evolve: add_columns",
-        "evolve: widen, partition_by: [place]",
-        "evolve: none, partition_by: [day(at)], sort_by: [temp]",
+        {},
+        {"evolve": "add_columns"},
+        {"evolve": "widen", "partition_by": ["place"]},
+        {"partition_by": ["day(at)"], "sort_by": ["temp"]},
     ]
 )
 def consumer(request, tmp_path, monkeypatch):
@@ -67,26 +64,24 @@ def test_a_topic_with_a_table_is_opened_with_its_columns(consumer, caplog):
     assert columns_of(consumer.spec, consumer.lake) == COLUMNS, "as kgs redrive asks"
 
 
-def test_a_topic_without_a_table_is_refused(consumer):
-    consumer.newest = unfit
-    with pytest.raises(ConfigError, match="two fields differ only in case"):
+def unknown(*_):
+    """It may be another registry, or the rule's format may be wrong: every record would be a dead letter."""
+    raise ConfigError(["topic t: subject t-value: none"])
+
+
+@pytest.mark.parametrize(
+    ("is_there", "newest", "words"), [(False, unfit, "two fields differ"), (True, unknown, "none")]
+)
+def test_a_topic_without_a_table_or_that_the_registry_knows_nothing_of_is_refused(consumer, is_there, newest, words):
+    if is_there:
         consumer.open()
-
-
-def test_a_registry_that_knows_nothing_of_the_topic_is_refused(consumer):
-    """It may be another one, or the rule's format may be wrong: every record would be a dead letter."""
-    consumer.open()
-
-    def unknown(*_):
-        raise ConfigError(["topic t: subject t-value: none"])
-
-    consumer.newest = unknown
-    with pytest.raises(ConfigError, match="subject t-value: none"):
+    consumer.newest = newest
+    with pytest.raises(ConfigError, match=words):
         consumer.open()
 
 
 def test_a_transform_is_given_no_columns_that_nobody_has_named(tmp_path, monkeypatch):
-    consumer = Consumer(tmp_path, monkeypatch, "transform_arrow: 'some:transform'")
+    consumer = Consumer(tmp_path, monkeypatch, {"transform_arrow": "some:transform"})
     consumer.lake.columns("t", pa.schema(ORIGIN_FIELDS))
     consumer.newest = unfit
     with pytest.raises(ConfigError, match="two fields differ only in case"):

@@ -143,14 +143,7 @@ class Writer:
     """One consumer: commits batch after batch of its partitions, and reads the positions after every refusal."""
 
     def __init__(
-        self,
-        world: World,
-        number: int,
-        apps: Collection[str],
-        until: int,
-        mode: str,
-        *,
-        more: Sequence[str] = (),
+        self, world: World, number: int, apps: Collection[str], until: int, mode: str, *, more: Sequence[str] = ()
     ) -> None:
         """Gives the table one of the columns `more` before each batch, as long as there are some."""
         self.world = world

@@ -3,19 +3,27 @@
 import pytest
 
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption, migration
-from kgs_core.lake.rule.table_owner import STARTS
 from kgs_core.lake.topics import topic_table
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.test_adoption import MemoryKafka, adopt, clean, move, put_kafka, settings_of
+from tests.core.lake.changing_hands import MemoryKafka, adopt, adopting, clean, move, planned, put_kafka, settings_of
+from tests.failpoints import KilledError
+from tests.meanwhile import before
 from tests.sink import Sink
 
 
-@pytest.fixture
-def storage(tmp_path, monkeypatch):
+@pytest.fixture(autouse=True)
+def _kafka(monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
-    return Storage(str(tmp_path))
+
+
+def is_of_rows(stored, *_):
+    """Asked about the own table: it alone has starts."""
+    return any(app.endswith("/start") for app in stored)
+
+
+def letters_of(sink, partition):
+    return sorted(row["_offset"] for row in sink.rows("t_dead_letters") if row["_partition"] == partition)
 
 
 @pytest.mark.parametrize("letters_before", [True, False])
@@ -30,13 +38,13 @@ def test_who_reads_on_writes_no_first_dead_letter_of_a_partition(storage, monkey
         heir = Sink(storage, group="h")
     else:
         put_kafka(monkeypatch, MemoryKafka("id2"))
-        move(storage, keep=True)
+        move(storage)
         heir = Sink(storage, topic_id="id2")
     assert old.table.commit(batch) is CommitOutcome.REFUSED
     with pytest.raises(UnsafeError, match="handed over"):
         old.table.positions({1})
     assert heir.ingest({1: (0, 8)}) is CommitOutcome.COMMITTED
-    assert [row["_offset"] for row in heir.rows("t_dead_letters") if row["_partition"] == 1] == [4]
+    assert letters_of(heir, 1) == [4]
     clean(storage, "h" if moved == "group" else "g")
     if moved == "group":
         adopt(storage, "h", "g")  # and back
@@ -45,56 +53,36 @@ def test_who_reads_on_writes_no_first_dead_letter_of_a_partition(storage, monkey
         clean(storage, "g")
 
 
-class KilledError(BaseException):
-    """In the place of the end of the old side's process."""
-
-
-def begin(old, monkeypatch, *, is_killed):
-    """Partition 2 appears, and the old side reads its first records, one of them bad."""
+def begin(old, killer=None):
+    """Partition 2 appears, and the old side reads its first records, one of them bad; with `killer` it is killed."""
     old.table.fix_start({2: 0})
-    if not is_killed:
+    if killer is None:
         assert old.ingest({2: (0, 8)}) is CommitOutcome.COMMITTED
         return
-
-    def failpoint(name):
-        if name == "after-dead-letter-commit":
-            raise KilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(topic_table, "failpoint", failpoint)
-        with pytest.raises(KilledError):
-            old.ingest({2: (0, 8)})
+    killer["after-dead-letter-commit"] = 1
+    with pytest.raises(KilledError):
+        old.ingest({2: (0, 8)})
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["all of it landed", "only its dead letter landed"])
 @pytest.mark.parametrize("is_late", [False, True], ids=["between two tables", "when the rows' table is about to move"])
 def test_a_partition_that_begins_while_tables_change_hands_moves_with_its_dead_letters(
-    storage, monkeypatch, is_late, is_killed
+    storage, monkeypatch, killer, is_late, is_killed
 ):
     old = Sink(storage).started(2)
     old.ingest({0: (0, 12)})
-    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
-    letters, rows = adopting.pending(())
-    adopting.carry_out(letters)
-    left = ["once"]
+    found, (letters, rows) = adopting(settings_of(storage, "h"))
+    found.carry_out(letters)
 
-    def hand_over(stored, *rest):
-        if STARTS in stored and any(app.endswith("/start") for app in stored) and left:
-            left.clear()
-            begin(old, monkeypatch, is_killed=is_killed)
-        return found(stored, *rest)
+    def begins():
+        begin(old, killer if is_killed else None)
 
-    found = adoption.hand_over
-    if is_late:
-        monkeypatch.setattr(adoption, "hand_over", hand_over)
-    else:
-        begin(old, monkeypatch, is_killed=is_killed)
-    adopting.carry_out(rows)
-    assert not is_late or not left
+    left = before(monkeypatch, adoption, "hand_over", begins, is_of_rows) if is_late else begins()
+    found.carry_out(rows)
+    assert not left
     heir = Sink(storage, group="h")
     assert heir.ingest({0: (12, 20), 2: (0 if is_killed else 8, 20)}) is CommitOutcome.COMMITTED
-    letters_of_2 = [row["_offset"] for row in heir.rows("t_dead_letters") if row["_partition"] == 2]
-    assert sorted(letters_of_2) == [4, 9, 14, 19]
+    assert letters_of(heir, 2) == [4, 9, 14, 19]
     clean(storage, "h")
     with pytest.raises(UnsafeError, match="group h fills it"):
         old.table.fix_start({3: 0})
@@ -120,12 +108,11 @@ def test_the_old_side_begins_no_partition_that_it_asked_for_before_the_table_cha
 def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(storage, monkeypatch):
     old = Sink(storage).started(2)
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
-    moving = migration.Migration(settings_of(storage, "g"))
-    plan = moving.plan("t", {}, keep=True)
+    moving, plan = planned(settings_of(storage, "g"))
     old.table.fix_start({2: 0})
     with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
         moving.carry_out(plan)
-    moving.carry_out(moving.plan("t", {}, keep=True))
+    move(storage)
     with pytest.raises(UnsafeError, match="handed over"):
         old.table.positions({2})
     clean(storage, "g")
@@ -133,19 +120,17 @@ def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(stor
 
 def test_of_two_adoptions_at_once_the_later_one_finds_all_done(storage):
     Sink(storage).started(2).ingest({0: (0, 12)})
-    both = [adoption.GroupAdoption(settings_of(storage, "h"), "g") for _ in range(2)]
-    pending = [each.pending(()) for each in both]
-    for each in zip(*pending, strict=True):
-        for adopting, table in zip(both, each, strict=True):
-            adopting.carry_out(table)
+    (first, mine), (second, theirs) = (adopting(settings_of(storage, "h")) for _ in range(2))
+    for one, other in zip(mine, theirs, strict=True):
+        first.carry_out(one)
+        second.carry_out(other)
     assert Sink(storage, group="h").ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     clean(storage, "h")
 
 
 def test_of_two_names_that_adopt_at_once_one_is_refused(storage):
     Sink(storage).started(2).ingest({0: (0, 12)})
-    first, second = (adoption.GroupAdoption(settings_of(storage, name), "g") for name in ("h", "i"))
-    (letters, _), (_, rows) = first.pending(()), second.pending(())
+    (first, (letters, _)), (second, (_, rows)) = (adopting(settings_of(storage, name)) for name in ("h", "i"))
     first.carry_out(letters)
     with pytest.raises(UnsafeError, match="table t_dead_letters: group h fills it, too"):
         second.carry_out(rows)
@@ -156,15 +141,8 @@ def test_a_topic_moves_though_another_one_of_its_table_begins_a_partition(storag
     Sink(storage).started(2)
     other = Sink(storage, topic="u", topic_id="u1").started(1)
     put_kafka(monkeypatch, MemoryKafka("id2"))
-    moving = migration.Migration(settings_of(storage, "g"))
-    plan, due, found = moving.plan("t", {}, keep=True), [{1: 0}], migration.close_life
-
-    def close_life(*given):
-        if due:
-            other.table.fix_start(due.pop())
-        return found(*given)
-
-    monkeypatch.setattr(migration, "close_life", close_life)
+    moving, plan = planned(settings_of(storage, "g"))
+    before(monkeypatch, migration, "close_life", lambda: other.table.fix_start({1: 0}))
     moving.carry_out(plan)
     assert dict(Sink(storage, topic_id="id2").table.positions({0, 1}).next_offset) == {0: 0, 1: 0}
     assert other.ingest({1: (0, 4)}) is CommitOutcome.COMMITTED
@@ -174,13 +152,12 @@ def test_the_audit_of_the_old_name_knows_what_has_changed_hands(storage, monkeyp
     """While the dead letters have moved and the rows have not; and of a table that has an ended life, too."""
     Sink(storage).started(2).ingest({0: (0, 12)})
     put_kafka(monkeypatch, MemoryKafka("id2"))
-    move(storage, keep=True)
+    move(storage)
     Sink(storage, topic_id="id2").ingest({0: (12, 20)})
-    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
-    letters, rows = adopting.pending(())
-    adopting.carry_out(letters)
+    found, (letters, rows) = adopting(settings_of(storage, "h"))
+    found.carry_out(letters)
     clean(storage, "g")
-    adopting.carry_out(rows)
+    found.carry_out(rows)
     assert clean(storage, "g").notes == (
         "handed over to group h by kgs adopt: audit it with that group's configuration",
     )
@@ -193,7 +170,7 @@ def test_a_partition_that_appears_in_the_old_cluster_later_is_not_begun(storage,
     old = Sink(storage).started(2)
     old.ingest({0: (0, 12)})
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
-    move(storage, keep=True)
+    move(storage)
     forgotten = old if is_open else Sink(storage)
     with pytest.raises(UnsafeError, match="group g has handed over its positions of topic t, id id1"):
         forgotten.table.positions({2})
@@ -206,39 +183,28 @@ def test_a_partition_that_appears_in_the_old_cluster_later_is_not_begun(storage,
 def test_rows_stay_where_a_dead_letter_lands_beside_them_meanwhile(storage, monkeypatch):
     """Else its mark would stay the old side's, and the heir would write that dead letter again."""
     old = Sink(storage).started(2)
-    adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
-    letters, rows = adopting.pending(())
-    adopting.carry_out(letters)
-    begin(old, monkeypatch, is_killed=False)
-    found, due = adoption.hand_over, [old.read({2: (8, 12)})]
+    found, (letters, rows) = adopting(settings_of(storage, "h"))
+    found.carry_out(letters)
+    begin(old)
+    batch = old.read({2: (8, 12)})
 
-    def hand_over(stored, *rest):
-        change = found(stored, *rest)
-        if due and not any(app.endswith("/start") for app in stored):
-            assert old.table._commit_dead_letters(due.pop()) is CommitOutcome.COMMITTED
-        return change
+    def lands():
+        assert old.table._commit_dead_letters(batch) is CommitOutcome.COMMITTED
 
-    monkeypatch.setattr(adoption, "hand_over", hand_over)
-    adopting.carry_out(rows)
+    due = before(monkeypatch, adoption, "hand_over", lands, lambda *of: not is_of_rows(*of))
+    found.carry_out(rows)
     assert not due
     heir = Sink(storage, group="h")
     assert heir.ingest({2: (8, 20)}) is CommitOutcome.COMMITTED
-    assert sorted(row["_offset"] for row in heir.rows("t_dead_letters")) == [4, 9, 14, 19]
+    assert letters_of(heir, 2) == [4, 9, 14, 19]
     clean(storage, "h")
 
 
 def test_a_partition_that_begins_under_the_old_topic_id_as_the_rows_are_about_to_move_stops_it(storage, monkeypatch):
     old = Sink(storage).started(2)
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
-    moving = migration.Migration(settings_of(storage, "g"))
-    plan, due, found = moving.plan("t", {}, keep=True), [{2: 0}], migration.close_life
-
-    def close_life(stored, *rest):
-        if due and any(app.endswith("/start") for app in stored):
-            old.table.fix_start(due.pop())
-        return found(stored, *rest)
-
-    monkeypatch.setattr(migration, "close_life", close_life)
+    moving, plan = planned(settings_of(storage, "g"))
+    due = before(monkeypatch, migration, "close_life", lambda: old.table.fix_start({2: 0}), is_of_rows)
     with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
         moving.carry_out(plan)
     assert not due

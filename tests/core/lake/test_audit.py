@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.cli.lake.audit import lines
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.audit import audit
@@ -18,21 +17,17 @@ from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.reporting.audit_json import audit_values
 from tests.group_offsets import MemoryOffsets
+from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.sink import Sink
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}}}
-topics: [{{pattern: "[a-z]", table: "{{topic}}", format: json, schema: {{n: long}}}}]
-"""
+RULE = {"pattern": "[a-z]", "table": "{topic}", **LONGS}
 
 
 @pytest.fixture
 def settings(tmp_path):
     for topic in "abc":
         Sink(Storage(str(tmp_path)), topic=topic, topic_id=f"id-{topic}", table=topic).started(1).ingest({0: (0, 20)})
-    return parse_settings(TEXT.format(root=tmp_path).encode(), "kgs.yaml", {})
+    return kgs_yaml(tmp_path, RULE)
 
 
 @pytest.mark.parametrize("broken", ["log", "files"])

@@ -1,16 +1,19 @@
-"""What fits into what, and what a table lacks: nested columns, names, widths."""
+"""What fits into what, what a table lacks, and what it is never given: nested columns, names, widths, depths."""
 
 import json
 
 import pyarrow as pa
 import pytest
-from deltalake import Schema
+from deltalake import DeltaTable, Schema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.lake.delta.evolution import with_columns
-from kgs_core.lake.delta.table_log import TableMetadata
+from kgs_core.errors import PermanentError
+from kgs_core.lake.delta import evolution
+from kgs_core.lake.delta.evolution import add_columns, with_columns
+from kgs_core.lake.delta.table_log import TableLog, TableMetadata
 from kgs_core.lake.files.columns import as_wide_as_there, lacking, misfits, plain, widened
+from tests.one_column import LAKE, table_at
 
 KINDS = st.recursive(
     st.sampled_from([pa.int64(), pa.string(), pa.float64()]),
@@ -44,19 +47,6 @@ def test_what_is_added_leaves_nothing_to_add_and_every_older_file_fits(there, wa
     if same_kinds:
         assert misfits(wanted, now) == []
     assert [f.name for f in now][: len(there)] == there.names
-
-
-def test_of_a_struct_only_the_fields_that_it_lacks_are_added_also_inside_lists():
-    there = pa.schema([("s", pa.struct([("x", pa.int64())])), ("l", pa.list_(pa.struct([("y", pa.string())])))])
-    wanted = pa.schema(
-        [("s", pa.struct([("z", pa.string()), ("x", pa.int64())])), ("l", pa.list_(pa.struct([("w", pa.int64())])))]
-    )
-    more = lacking(there, wanted)
-    assert [str(f.type) for f in more] == ["struct<z: string>", "list<item: struct<w: int64>>"]
-    assert [str(plain(f.type)) for f in joined(there, more)] == [
-        "struct<x: int64, z: string>",
-        "list<item: struct<y: string, w: int64>>",
-    ]
 
 
 def test_a_name_that_is_there_with_another_type_or_case_is_not_added():
@@ -98,3 +88,44 @@ def test_width_of_a_field_that_is_there_is_kept_beside_one_that_is_new():
     there, wanted = [("a", pa.int32())], [("b", pa.int64()), ("a", pa.int64())]
     found = as_wide_as_there(pa.schema([("s", pa.struct(wanted))]), pa.schema([("s", pa.struct(there))]))
     assert found.types == [pa.struct([("b", pa.int64()), ("a", pa.int32())])]
+
+
+def nested(depth, list_every=0):
+    kind = pa.int64()
+    for level in range(depth):
+        kind = pa.list_(kind) if list_every and level % list_every == 0 else pa.struct([(f"f{level}", kind)])
+    return kind
+
+
+@pytest.mark.parametrize("list_every", [0, 2])
+def test_what_is_nested_too_deep_is_never_added_for_nobody_could_read_the_table(storage, list_every):
+    for depth in (31, 33, 50):
+        table_at(storage, name=f"t{depth}")
+        log = TableLog(storage, f"t{depth}", pa.schema([]), LAKE)
+        more = [pa.field("deep", nested(depth, list_every=list_every)), pa.field("y", pa.string())]
+        add_columns(log, more)
+        there = DeltaTable(storage.uri(f"t{depth}")).schema()
+        assert [f.name for f in there.fields] == (["x", "deep", "y"] if depth < 32 else ["x", "y"])
+
+
+def test_fields_that_no_table_can_have_are_passed_over_at_any_depth():
+    odd = pa.struct([("a", pa.int64()), ("A", pa.string()), ("", pa.int8()), ("b c", pa.int8())])
+    wanted = [pa.field("s", odd), pa.field("none", pa.struct([("x;", pa.int8())])), pa.field("l", pa.list_(odd)),
+              pa.field("S", pa.int8())]  # fmt: skip
+    kept = pa.struct([("a", pa.int64())])
+    assert lacking([], wanted) == [pa.field("s", kept), pa.field("l", pa.list_(kept))]
+
+
+def test_a_schema_that_no_reader_takes_is_not_written(storage, monkeypatch):
+    table_at(storage)
+    monkeypatch.setattr(evolution, "lacking", lambda there, wanted: list(wanted))
+    with pytest.raises(PermanentError, match="would make it unreadable"):
+        add_columns(TableLog(storage, "t", pa.schema([]), LAKE), [pa.field("deep", nested(60))])
+    assert [f.name for f in DeltaTable(storage.uri("t")).schema().fields] == ["x"]
+
+
+def test_a_struct_that_is_there_is_not_made_too_deep_either():
+    there, deep = nested(20), nested(60)
+    for level in reversed(range(20)):
+        deep = pa.struct([(f"f{level}", deep)])
+    assert lacking([pa.field("d", there)], [pa.field("d", deep)]) == []

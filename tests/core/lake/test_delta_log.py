@@ -8,14 +8,8 @@ from deltalake import DeltaTable
 
 from kgs_core.errors import PermanentError
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.table_owner import STARTS
 from tests.sink import Sink
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
 
 
 def advance(sink, count):

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from kgs_core.lake.delta import delta_log
 from kgs_core.lake.delta.delta_lake import DeltaLake
@@ -13,53 +12,54 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId
+from tests.kgs_yaml import kgs_yaml
 from tests.one_column import LAKE, file_of, table_at
 
-RULES = r"""
-- {pattern: 'x-.*', table: 'x/{topic}/rows'}
-- {pattern: '(?P<team>[a-z]+)\.(?P<what>.+)', not: '.*test', table: '{team}/by-{what}'}
-- {topic: named, table: one}
-"""
+RULES = (
+    {"pattern": "x-.*", "table": "x/{topic}/rows"},
+    {"pattern": r"(?P<team>[a-z]+)\.(?P<what>.+)", "not": ".*test", "table": "{team}/by-{what}"},
+    {"topic": "named", "table": "one"},
+)
+ALL = {"pattern": ".*", "table": "{topic}"}
+
+
+def found_in(lake, *rules, kafka=(), chosen=None, unread=None, group="g"):
+    return find_tables(kgs_yaml(lake.root, *(rules or RULES), group=group), lake, [*kafka], chosen, unread)
+
+
+def topics_of(*given, **more):
+    return [spec.topic for spec in found_in(*given, **more)]
+
+
+def filled(root, tables):
+    for number, (table, topic) in enumerate(tables.items()):
+        made = table_at(Storage(root), name=table)
+        position = AppIds("g", topic, TopicId("id")).position(0)
+        made.commit({position: None}, {position: 1}, [file_of(Storage(root), number, name=table)])
+    return DeltaLake(LAKE.model_copy(update={"root": root}))
 
 
 @pytest.fixture
 def lake(tmp_path):
-    storage = Storage(str(tmp_path))
     tables = {"ads/by-clicks": "ads.clicks", "x/x-1/rows": "x-1", "ads/by-clicks_dead_letters": "ads.clicks",
               "ads/by-other": "ads.else", "ads/by-atest": "ads.atest", "x/far": "x-2"}  # fmt: skip
-    for number, (table, topic) in enumerate(tables.items()):
-        ids = AppIds("g", topic, TopicId("id"))
-        made = table_at(storage, name=table)
-        made.commit({ids.position(0): None}, {ids.position(0): 1}, [file_of(storage, number, name=table)])
-    return DeltaLake(LAKE.model_copy(update={"root": storage.root}))
+    return filled(str(tmp_path), tables)
 
 
 @pytest.mark.parametrize("in_kafka", [[], ["ads.clicks"], ["ads.clicks", "x-1"]])
 def test_every_table_of_a_rule_is_found_and_no_other(lake, in_kafka):
-    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
-    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, in_kafka, None)
-    assert {spec.topic: spec.table for spec in found} == {
+    assert {spec.topic: spec.table for spec in found_in(lake, kafka=in_kafka)} == {
         "ads.clicks": "ads/by-clicks", "x-1": "x/x-1/rows", "named": "one",
     }  # fmt: skip
 
 
 def test_tables_of_another_group_are_not(lake):
-    text = f"group: other\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
-    assert [spec.topic for spec in find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)] == [
-        "named"
-    ]
+    assert topics_of(lake, group="other") == ["named"]
 
 
 def test_a_name_may_have_an_empty_part(tmp_path):
-    storage = Storage(str(tmp_path))
-    for number, (table, topic) in enumerate({"sales": "orders", "sales-eu": "orders-eu"}.items()):
-        made = table_at(storage, name=table)
-        position = AppIds("g", topic, TopicId("id")).position(0)
-        made.commit({position: None}, {position: 1}, [file_of(storage, number, name=table)])
-    rules = "[{pattern: 'orders(?P<where>-eu)?', table: 'sales{where}'}]"
-    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {storage.root}}}\ntopics: {rules}"
-    lake = DeltaLake(LAKE.model_copy(update={"root": storage.root}))
-    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
+    lake = filled(str(tmp_path), {"sales": "orders", "sales-eu": "orders-eu"})
+    found = found_in(lake, {"pattern": "orders(?P<where>-eu)?", "table": "sales{where}"})
     assert {spec.topic: spec.table for spec in found} == {"orders": "sales", "orders-eu": "sales-eu"}
 
 
@@ -87,45 +87,29 @@ def test_a_broken_log_hides_no_other_table(lake, caplog, name, content):
     log = Path(lake.root) / "x/x-9/rows/_delta_log"
     (log / name).parent.mkdir(parents=True)
     (log / name).write_bytes(content)
-    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {lake.root}}}\ntopics:{RULES}"
-    found = find_tables(parse_settings(text.encode(), "kgs.yaml", {}), lake, [], None)
-    assert {spec.topic for spec in found} == {"ads.clicks", "x-1", "named"}
+    assert {*topics_of(lake)} == {"ads.clicks", "x-1", "named"}
     assert "x/x-9/rows" in caplog.text
-
-
-def _settings(root, rules):
-    text = f"group: g\nkafka: {{bootstrap_servers: 'h:1'}}\nlake: {{root: {root}}}\ntopics: {rules}"
-    return parse_settings(text.encode(), "kgs.yaml", {})
-
-
-def _filled(root, tables):
-    for number, (table, topic) in enumerate(tables.items()):
-        made = table_at(Storage(root), name=table)
-        position = AppIds("g", topic, TopicId("id")).position(0)
-        made.commit({position: None}, {position: 1}, [file_of(Storage(root), number, name=table)])
-    return DeltaLake(LAKE.model_copy(update={"root": root}))
 
 
 @pytest.mark.parametrize("content", [b'{"version": 1e999}', b"[" * 100_000, b'"7"', b"\xff"])
 def test_a_broken_note_of_the_last_checkpoint_is_none(lake, content):
     Path(lake.root, "x/x-1/rows/_delta_log/_last_checkpoint").write_bytes(content)
-    assert "x-1" in {spec.topic for spec in find_tables(_settings(lake.root, RULES), lake, [], None)}
+    assert "x-1" in topics_of(lake)
 
 
 @pytest.mark.parametrize("folder", ["50%20off", "elsewhere"])
 def test_a_folder_that_can_be_no_table_hides_no_other(tmp_path, caplog, folder):
-    lake = _filled(str(tmp_path / "lake"), {"orders": "orders"})
+    lake = filled(str(tmp_path / "lake"), {"orders": "orders"})
     (tmp_path / "lake/50%20off").mkdir()
     (tmp_path / "lake/elsewhere").symlink_to("/")
-    found = find_tables(_settings(lake.root, "[{pattern: '.*', table: '{topic}'}]"), lake, [], None)
-    assert [spec.topic for spec in found] == ["orders"]
+    assert topics_of(lake, ALL) == ["orders"]
     assert folder in caplog.text
 
 
 @pytest.mark.parametrize(("table", "shape"), [("orders", "{topic}"), ("a/orders", "a/{topic}"), ("a/b", "{t}/{u}")])
 def test_a_folder_that_may_not_be_read_hides_no_other(tmp_path, caplog, monkeypatch, table, shape):
     """As `lost+found`, where the lake's root is a disk of its own."""
-    lake = _filled(str(tmp_path), {table: table.replace("/", ".") if "{u}" in shape else "orders"})
+    lake = filled(str(tmp_path), {table: table.replace("/", ".") if "{u}" in shape else "orders"})
     for folder in ("lost+found", "a/lost+found"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
 
@@ -148,29 +132,22 @@ def test_a_folder_that_may_not_be_read_hides_no_other(tmp_path, caplog, monkeypa
 
     monkeypatch.setattr(lake, "folders", folders)
     pattern = r"(?P<t>[a-z]+)\.(?P<u>.+)" if "{u}" in shape else ".*"
-    found = find_tables(_settings(lake.root, f"[{{pattern: '{pattern}', table: '{shape}'}}]"), lake, [], None)
-    assert [spec.table for spec in found] == [table]
+    assert [spec.table for spec in found_in(lake, {"pattern": pattern, "table": shape})] == [table]
     assert "lost+found" in caplog.text
 
 
 def test_a_gone_topic_beside_one_whose_name_differs_in_case_alone(tmp_path):
-    lake = _filled(str(tmp_path), {"Orders": "Orders", "orders": "orders"})
-    settings = _settings(lake.root, "[{pattern: '.*', table: '{topic}'}]")
-    found = find_tables(settings, lake, ["orders", "other"], None)
-    assert [(spec.topic, spec.table) for spec in found] == [
-        ("Orders", "Orders"), ("orders", "orders"), ("other", "other"),
-    ]  # fmt: skip
-    assert [spec.topic for spec in find_tables(settings, lake, [], ["Orders"])] == ["Orders"]
+    lake = filled(str(tmp_path), {"Orders": "Orders", "orders": "orders"})
+    found = [(spec.topic, spec.table) for spec in found_in(lake, ALL, kafka=["orders", "other"])]
+    assert found == [("Orders", "Orders"), ("orders", "orders"), ("other", "other")]
+    assert topics_of(lake, ALL, chosen=["Orders"]) == ["Orders"]
     with pytest.raises(ConfigError, match="collision"):
-        find_tables(settings, lake, ["orders", "Orders"], None)
+        found_in(lake, ALL, kafka=["orders", "Orders"])
 
 
 def test_a_gone_topic_whose_dead_letters_table_has_become_another_topics(tmp_path, caplog):
-    lake = _filled(str(tmp_path), {"a": "a"})
-    found = find_tables(
-        _settings(lake.root, "[{pattern: '.*', table: '{topic}'}]"), lake, ["a_dead_letters", "b"], None
-    )
-    assert [spec.topic for spec in found] == ["a_dead_letters", "b"]
+    lake = filled(str(tmp_path), {"a": "a"})
+    assert topics_of(lake, ALL, kafka=["a_dead_letters", "b"]) == ["a_dead_letters", "b"]
     assert "topics 'a_dead_letters' and 'a'" in caplog.text
 
 
@@ -189,19 +166,19 @@ def _refusing(monkeypatch, *tables):
 
 def test_a_table_that_is_refused_for_now_hides_no_other_and_is_told(lake, monkeypatch):
     _refusing(monkeypatch, "ads/by-clicks")
-    settings, unread = _settings(lake.root, RULES), []
-    assert [spec.topic for spec in find_tables(settings, lake, [], None, unread)] == ["named", "x-1"]
+    unread = []
+    assert topics_of(lake, unread=unread) == ["named", "x-1"]
     (left,) = unread
-    assert (left.table, left.rule.pattern) == ("ads/by-clicks", settings.topics[1].pattern)
+    assert (left.table, left.rule.pattern) == ("ads/by-clicks", RULES[1]["pattern"])
     assert "Input/output error" in str(left.error)
     with pytest.raises(TransientError, match="Input/output error"):
-        find_tables(settings, lake, [], None)
+        found_in(lake)
     with pytest.raises(TransientError, match="Input/output error"):  # it may be the one that was chosen
-        find_tables(settings, lake, [], ["ads.clicks"], [])
-    assert [spec.topic for spec in find_tables(settings, lake, [], ["x-1"], [])] == ["x-1"]
+        found_in(lake, chosen=["ads.clicks"], unread=[])
+    assert topics_of(lake, chosen=["x-1"], unread=[]) == ["x-1"]
 
 
 def test_where_no_table_is_read_it_is_the_store(lake, monkeypatch):
     _refusing(monkeypatch, "ads", "x")
     with pytest.raises(TransientError, match="Input/output error"):
-        find_tables(_settings(lake.root, RULES), lake, [], None, [])
+        found_in(lake, unread=[])

@@ -11,7 +11,7 @@ import pytest
 from kgs_core.accel import avro_steps
 from kgs_core.config import TopicRule
 from kgs_core.ingest.formats.avro.avro import parse_avro
-from kgs_core.ingest.formats.json.json_objects import parse_json
+from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ingest.formats.protobuf.protobuf_messages import MessageDecoder, natural_columns
 from kgs_core.ingest.formats.record_columns import header_columns, parse_keys
@@ -19,6 +19,7 @@ from kgs_core.lake.files.row_schema import HEADERS, schema_of
 from kgs_core.lake.rule.error_codes import CODES, OTHER, code_of, with_code
 from tests.core.ingest.avro_values import encoded, record
 from tests.protobuf_values import EVERYTHING, Everything, message_class
+from tests.topic_jobs import parse_json, values_of
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/tables.md").read_text().split("## Dead letters")[1].split("\n## ")[0]
@@ -26,8 +27,7 @@ DEEP = b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b', "x": %s}'  # deeper tha
 
 
 def json_reason(kind, value, column="x"):
-    schema = schema_of({column: kind})
-    return parse_json(ValueBatch(pa.array([value], pa.binary()), schema, "t", TopicRule(topic="t"))).bad[0]
+    return parse_json([value], schema_of({column: kind})).bad[0]
 
 
 JSON = [
@@ -89,15 +89,11 @@ def test_a_columns_name_says_nothing_of_what_is_wrong(name, value, code):
     assert code_of(json_reason("long", f'{{"{name}": {value}}}'.encode(), name)) == code
     nested = f'{{"{name}": [{{"{name}": {value}}}]}}'.encode()
     columns = pa.schema([(name, pa.list_(pa.struct([(name, pa.int64())])))])
-    assert code_of(parse_json(ValueBatch(pa.array([nested]), columns, "t", TopicRule(topic="t"))).bad[0]) == code
+    assert code_of(parse_json([nested], columns).bad[0]) == code
 
 
 def test_codes_of_avro_values():
-    codes = {
-        avro_steps.OUT_OF_RANGE: "too_big",
-        avro_steps.BIG_DECIMAL: "too_big",
-        avro_steps.NOT_UTF8: "not_utf8",
-    }
+    codes = {avro_steps.OUT_OF_RANGE: "too_big", avro_steps.BIG_DECIMAL: "too_big", avro_steps.NOT_UTF8: "not_utf8"}
     for fault, words in avro_steps.FAULTS.items():
         assert {code_of(f"{place}{words}") for place in ("field f0.overflow: ", "value ")} == {
             codes.get(fault, "malformed")
@@ -140,8 +136,10 @@ def test_codes_of_other_protobuf_messages():
 def test_codes_of_keys_and_headers():
     entry = {"key": "h", "value": b"\xff"}
     assert code_of(header_columns(pa.array([[entry]], HEADERS), {"c": "h"}).bad[0]) == "not_utf8"
-    keys = ValueBatch(pa.array([None, b'{"x": 1, "x": 2}']), schema_of({"x": "long"}), "t", TopicRule(topic="t"))
-    assert {code_of(reason) for reason in parse_keys(parse_json, keys, ["k"]).bad.values()} == {"given_twice"}
+    keys = values_of([None, b'{"x": 1, "x": 2}'], schema_of({"x": "long"}))
+    assert {code_of(reason) for reason in parse_keys(json_objects.parse_json, keys, ["k"]).bad.values()} == {
+        "given_twice"
+    }
 
 
 def test_every_code_is_in_the_documentation_and_no_other():

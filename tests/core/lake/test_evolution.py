@@ -1,14 +1,19 @@
-"""New columns beside commits: every fate of every request, under schedules drawn by chance."""
+"""Commits of all ways, and new columns beside them: every fate of every request, under schedules drawn by chance."""
 
 import random
 
 import pytest
 
+from kgs_core.lake.delta.intent_store import decode_intent
 from tests.core.lake.commit_world import Fate, World, Writer, first_entry, make_world_real
 
 OLD, ONE, OTHER, BOTH = (), ("n",), ("m",), ("n", "m")
 """New columns that a writer's records have; the first has the configuration of before."""
 CASES = {
+    "alone": [(("a",), OLD), (("b",), OLD), (("c",), OLD)],
+    "a zombie and the one that took over": [(("a",), OLD), (("a",), OLD)],
+    "overlapping": [(("a", "b"), OLD), (("b", "c"), OLD), (("a",), OLD)],
+    "two intents for the same range, before a third writer": [(("a",), OLD), (("a",), OLD), (("b",), OLD)],
     "old beside new": [(("a",), OLD), (("b",), ONE)],
     "two that want the same": [(("a",), ONE), (("b",), ONE)],
     "two that want others": [(("a",), ONE), (("b",), OTHER)],
@@ -40,9 +45,11 @@ def run(seed, case, modes, fates=None):
 
 @pytest.mark.parametrize("modes", MODES.values(), ids=MODES)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_without_faults_every_column_comes_once_in_an_entry_of_its_own(case, modes):
-    for seed in range(20):
+def test_without_faults_all_of_it_is_committed_and_every_column_comes_once_in_an_entry_of_its_own(case, modes):
+    for seed in range(30):
         world = run(seed, case, modes)
+        waiting = [decode_intent(data).expected.items() for _, data in world.intents.values()]
+        assert all(expected - world.stored().items() for expected in waiting), "no intent waits"
         changes = [data for number, data in world.entries.items() if number and b"metaData" in data]
         assert len(changes) == len(world.columns()) - 1
         assert not any(b'"add"' in data or b'"txn"' in data for data in changes)

@@ -9,7 +9,6 @@ import pytest
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.intent_store import INTENT_FOLDER, decode_intent, encode_intent, intent_store, new_name
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome, FileWritten
 from tests.one_column import file_of, table_at, values_in
@@ -22,11 +21,6 @@ INTENT = CommitIntent(
     looked_at=12,
     table="id",
 )
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path / "lake"))
 
 
 def test_what_is_put_is_read_until_it_is_removed(storage):

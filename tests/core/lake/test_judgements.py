@@ -15,11 +15,11 @@ from kgs_core.config.registry import RegistrySettings
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats import by_schema
 from kgs_core.ingest.worker.sorted_records import UNKNOWN_SCHEMA_S
-from kgs_core.lake.topics import judgements, side_tables, topic_table
+from kgs_core.lake.topics import topic_table
 from kgs_core.model import OffsetRange
-from kgs_core.ports import CommitOutcome
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
-from tests.core.lake.test_side_tables import ROUTE, KilledError
+from tests.core.lake.test_side_tables import ROUTE
+from tests.failpoints import KilledError
 from tests.layout_sink import GivenRecord, LayoutSink
 from tests.processing import process_topic
 
@@ -101,23 +101,6 @@ def registry(monkeypatch):
     return found
 
 
-@pytest.fixture
-def killer(monkeypatch):
-    """Raises at a point, the n-th time that it is reached."""
-    due = {}
-
-    def failpoint(name, *_):
-        if name in due:
-            due[name] -= 1
-            if due[name] == 0:
-                del due[name]
-                raise KilledError
-
-    for module in (topic_table, side_tables, judgements):
-        monkeypatch.setattr(module, "failpoint", failpoint)
-    return due
-
-
 def test_a_schema_that_the_registry_lacks_is_waited_for(tmp_path, registry):
     log = {0: [(7, "a"), (8, None), (8, "b"), (8, None)]}
     registry.known, registry.lacked_s = frozenset({7}), UNKNOWN_SCHEMA_S - 1
@@ -130,44 +113,6 @@ def test_a_schema_that_the_registry_lacks_is_waited_for(tmp_path, registry):
     sink.drain()
     sink.assert_exact()
     assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 2), (0, 3)}
-
-
-@pytest.mark.parametrize(("first", "then"), [(SCHEMAS, ()), ((), SCHEMAS)])
-def test_killed_between_letters_and_rows_and_read_again_otherwise(tmp_path, registry, killer, first, then):
-    log = {0: [(7, "a"), (7, None), (8, "b")]}
-    registry.known = frozenset(first)
-    sink = AvroSink(tmp_path, log).started()
-    killer["after-dead-letter-commit"] = 1
-    with pytest.raises(KilledError):
-        sink.drain()
-    registry.known = frozenset(then)
-    sink = AvroSink(tmp_path, log)
-    sink.drain(most=2)
-    sink.assert_exact()
-
-
-def test_letters_of_a_frozen_owner_are_refused_beside_the_rows_of_the_next(tmp_path, registry):
-    log = {0: [(7, "a"), (7, "b")]}
-    registry.known = frozenset()
-    frozen = AvroSink(tmp_path, log).started()
-    held = frozen.read()
-    registry.known = SCHEMAS
-    AvroSink(tmp_path, log).drain()
-    assert frozen.table.commit(held) is CommitOutcome.REFUSED
-    frozen.assert_exact()
-
-
-def test_rows_of_a_frozen_owner_are_refused_beside_letters_that_are_on_their_way(tmp_path, registry, killer):
-    log = {0: [(7, "a"), (7, "b")]}
-    frozen = AvroSink(tmp_path, log).started()
-    held = frozen.read()
-    registry.known = frozenset()
-    killer["judgement-announced"] = 1
-    with pytest.raises(KilledError):
-        AvroSink(tmp_path, log).drain()
-    assert frozen.table.commit(held) is CommitOutcome.REFUSED
-    frozen.drain()
-    frozen.assert_exact()
 
 
 @pytest.mark.parametrize("layout", [{}, {"route": ROUTE}])
@@ -188,18 +133,6 @@ def test_a_rule_that_was_changed_while_a_batch_was_half_committed(tmp_path, kill
     then.drain()
     then.assert_exact()
     assert then.places()["t_dead_letters"].keys() == {(0, n) for n in range(5)} - are_rows.keys()
-
-
-def test_what_is_in_a_side_table_does_not_wait_for_its_schema(tmp_path, registry, killer):
-    log = {0: [(7, "a"), (7, "c"), (8, "b"), (7, "c")]}
-    sink = AvroSink(tmp_path, log, route=ROUTE).started()
-    killer["after-side-commit"] = 1
-    with pytest.raises(KilledError):
-        sink.drain()
-    registry.known = frozenset({8})
-    AvroSink(tmp_path, log, route=ROUTE).drain()
-    sink.assert_exact()
-    assert sink.places()["t_dead_letters"].keys() == {(0, 1), (0, 3)}
 
 
 @pytest.mark.parametrize("layout", [{}, {"route": ROUTE}])

@@ -2,35 +2,31 @@
 
 import json
 import os
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
 import pytest
 from pyarrow import fs
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import PermanentError
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.kept_bills import BILL_FOLDER, KeptBills
+from tests.failpoints import KilledError
+from tests.kgs_yaml import kgs_yaml
+from tests.meanwhile import before
 
 DAY = date(2026, 11, 1)
 
 
 def bill(known_s, **more):
-    return {
-        "since": "2026-11-01T00:00:00Z",
-        "used_consumer_hours": 1.0,
-        "compared": [],
-        "known_s": known_s,
-        "compared_s": 0.0,
-        **more,
-    }
+    found = {"since": "2026-11-01T00:00:00Z", "used_consumer_hours": 1.0, "compared": [], "compared_s": 0.0}
+    return {**found, "known_s": known_s, **more}
 
 
 @pytest.fixture
 def kept(tmp_path):
-    text = "group: g\nkafka: {bootstrap_servers: 'b:9092'}\nlake: {root: %s}\ntopics: [{topic: a, table: t}]\n"
-    return KeptBills(parse_settings((text % tmp_path).encode(), "kgs.yaml", {}))
+    return KeptBills(kgs_yaml(tmp_path, {}))
 
 
 @pytest.fixture
@@ -68,17 +64,8 @@ def test_what_is_no_bill_is_named_and_makes_way(kept, folder, text):
 @pytest.mark.parametrize(("first", "second"), [(7200.0, 3600.0), (3600.0, 7200.0)])
 def test_of_two_that_are_kept_at_once_the_one_that_knows_more_counts(kept, folder, monkeypatch, first, second):
     """Neither saw the other one's file when it looked."""
-    real = KeptBills._write
-
-    def meanwhile(self, *given):
-        with monkeypatch.context() as patched:
-            patched.setattr(KeptBills, "_write", real)
-            kept.keep(DAY, bill(second))
-        real(self, *given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(KeptBills, "_write", meanwhile)
-        kept.keep(DAY, bill(first))
+    before(monkeypatch, KeptBills, "_write", lambda: kept.keep(DAY, bill(second)))
+    kept.keep(DAY, bill(first))
     assert kept.load(DAY) == bill(7200.0)
     kept.keep(DAY, bill(9000.0))
     assert [path.name for path in folder.iterdir()] == ["2026-11-01.9000-0.json"]
@@ -86,60 +73,40 @@ def test_of_two_that_are_kept_at_once_the_one_that_knows_more_counts(kept, folde
 
 def test_one_that_makes_way_while_it_is_loaded_is_looked_for_again(kept, monkeypatch):
     kept.keep(DAY, bill(60.0))
-    real = KeptBills._read
-
-    def meanwhile(self, file):
-        monkeypatch.setattr(KeptBills, "_read", real)
-        kept.keep(DAY, bill(7200.0))
-        return real(self, file)
-
-    monkeypatch.setattr(KeptBills, "_read", meanwhile)
+    before(monkeypatch, KeptBills, "_read", lambda: kept.keep(DAY, bill(7200.0)))
     assert kept.load(DAY) == bill(7200.0)
 
 
 def test_one_that_cannot_be_read_for_now_is_not_replaced(kept, monkeypatch):
     kept.keep(DAY, bill(7200.0))
-    real = Storage.filesystem
-
-    class Unreadable:
-        """The lake's files, of which none can be opened."""
-
-        def __init__(self, files):
-            self._files = files
-
-        def open_input_file(self, path):
-            raise OSError("timed out")
-
-        def __getattr__(self, name):
-            return getattr(self._files, name)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Storage, "filesystem", lambda storage: Unreadable(real(storage)))
-        with pytest.raises(PermanentError, match="timed out"):
-            kept.keep(DAY, bill(60.0))
+    with (
+        failing(monkeypatch, "open_input_file", OSError("timed out")),
+        pytest.raises(PermanentError, match="timed out"),
+    ):
+        kept.keep(DAY, bill(60.0))
     assert kept.load(DAY) == bill(7200.0)
 
 
-class Killed(BaseException):
-    """SIGKILL, as far as it goes within one process."""
+@contextmanager
+def failing(monkeypatch, call, error):
+    """One call of the file system raises."""
+
+    def fails(*_):
+        raise error
+
+    class Files:
+        def __getattr__(self, name):
+            return fails if name == call else getattr(fs.LocalFileSystem(), name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Storage, "filesystem", lambda _: Files())
+        yield
 
 
 def test_killed_before_its_file_has_its_name_the_former_bill_stays(kept, folder, monkeypatch):
     kept.keep(DAY, bill(60.0))
-
-    class Killing:
-        """The lake's files; the process dies as it gives one its name."""
-
-        def move(self, *_):
-            raise Killed
-
-        def __getattr__(self, name):
-            return getattr(fs.LocalFileSystem(), name)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Storage, "filesystem", lambda _: Killing())
-        with pytest.raises(Killed):
-            kept.keep(DAY, bill(7200.0))
+    with failing(monkeypatch, "move", KilledError), pytest.raises(KilledError):
+        kept.keep(DAY, bill(7200.0))
     assert kept.load(DAY) == bill(60.0)
     (partial,) = [path for path in folder.iterdir() if path.name.startswith(".")]
     assert kept.keep(DAY, bill(7200.0))

@@ -1,6 +1,5 @@
 """Derived tables: what a plain loop over all records would keep, whatever is killed, repeated, compacted or cleaned."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,85 +8,20 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from kgs_core.config import parse_settings, resolve_tables
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.ingest.replay import redrive
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.derived import latest_by_key
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.topic_table import TopicTable
+from tests.core.lake import newest
+from tests.core.lake.newest import assert_latest, materialized, settings_of
+from tests.kgs_yaml import LONGS
+from tests.meanwhile import before
 from tests.sink import FakeRecord, Sink
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics: [{{topic: t, table: t, format: json, schema: {{n: long}}, latest_by_key: {{table: t_latest{more}}}}}]
-"""
-
-
-def key(record):
-    """Nine keys of each partition; some records have none."""
-    number = random.Random(f"{record.number}/{record.at}").randrange(10)
-    return b"p%d-k%d" % (record.number, number) if number else None
-
-
-def value(record):
-    """Every seventh is a tombstone, every eleventh no JSON."""
-    if record.at % 7 == 6:
-        return None
-    return b"bad" if record.at % 11 == 10 else b'{"n": %d}' % (record.number * 1_000_000 + record.at)
-
-
-@pytest.fixture(autouse=True)
-def _records(monkeypatch):
-    monkeypatch.setattr(FakeRecord, "key", key)
-    monkeypatch.setattr(FakeRecord, "value", value)
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
-
-
-@pytest.fixture
-def sink(storage):
-    return Sink(storage).started(2)
-
-
-def settings_of(storage, more=""):
-    return parse_settings(TEXT.format(root=storage.root, more=more).encode(), "kgs.yaml", {})
-
-
-def materialized(storage, more=""):
-    settings = settings_of(storage, more)
-    return LatestByKeyTable(settings, resolve_tables(settings, ["t"])["t"]).materialize()
-
-
-def expected(ends, *, tombstones=True):
-    """Key -> offset, by a loop over all records in order."""
-    state = {}
-    for partition, end in ends.items():
-        for at in range(end):
-            record = FakeRecord(partition, at)
-            k, v = key(record), value(record)
-            if k is None or v == b"bad":
-                continue
-            if v is not None:
-                state[k] = at
-            elif tombstones:
-                state.pop(k, None)
-    return state
-
-
-def assert_latest(storage, ends, **how):
-    rows = Sink(storage).rows("t_latest")
-    found = {row["_key"]: row["_offset"] for row in rows}
-    assert len(found) == len(rows)
-    assert found == expected(ends, **how)
-    assert all(row["n"] == row["_partition"] * 1_000_000 + row["_offset"] for row in rows)
+pytestmark = pytest.mark.usefixtures("keyed_records")
 
 
 def test_it_keeps_what_a_loop_over_all_records_keeps(storage, sink):
@@ -148,7 +82,7 @@ def test_many_files_are_several_merges(storage, sink, monkeypatch):
 def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     sink.ingest({0: (0, 60)})
     materialized(storage)
-    refused, records_of = value, redrive._records_of
+    refused, records_of = newest.value, redrive._records_of
 
     def mended(record):
         return b'{"n": %d}' % record.at if refused(record) == b"bad" else refused(record)
@@ -160,7 +94,7 @@ def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     monkeypatch.setattr(redrive, "_records_of", mended_letters)
     assert Redrive(settings_of(storage), "t").run().passed
     assert "kgs redrive" in materialized(storage).anew
-    monkeypatch.setitem(globals(), "value", mended)
+    monkeypatch.setattr(newest, "value", mended)
     assert_latest(storage, {0: 60})
 
 
@@ -168,38 +102,26 @@ def test_of_two_at_once_one_is_refused_and_looks_again(storage, sink, monkeypatc
     sink.ingest({0: (0, 30)})
     materialized(storage)
     sink.ingest({0: (30, 60)})
-    merge, others = latest_by_key.LatestByKeyTable._merge, []
 
-    def outrun(self, *args):
-        if not others:
-            others.append(None)
-            sink.ingest({0: (60, 70)})
-            materialized(storage)
-        merge(self, *args)
+    def outrun():
+        sink.ingest({0: (60, 70)})
+        materialized(storage)
 
-    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "_merge", outrun)
+    before(monkeypatch, LatestByKeyTable, "_merge", outrun)
     materialized(storage)
     assert_latest(storage, {0: 70})
 
 
-def test_another_rule_makes_it_anew(storage, sink):
+def test_another_rule_makes_it_anew_and_one_that_comes_back_does(storage, sink):
     sink.ingest({0: (0, 50)})
     materialized(storage)
-    assert materialized(storage, ", tombstones: ignore").anew
+    assert materialized(storage, tombstones="ignore").anew
     assert_latest(storage, {0: 50}, tombstones=False)
     sink.ingest({0: (50, 80)})
-    assert materialized(storage, ", tombstones: ignore").anew == ""
+    assert materialized(storage, tombstones="ignore").anew == ""
     assert_latest(storage, {0: 80}, tombstones=False)
-
-
-def test_a_rule_that_comes_back_makes_it_anew(storage, sink):
-    """What it noted before another rule's rows came is no position in those."""
-    sink.ingest({0: (0, 50)})
-    materialized(storage)
-    sink.ingest({0: (50, 80)})
-    materialized(storage, ", tombstones: ignore")
     sink.ingest({0: (80, 100)})
-    assert materialized(storage).anew
+    assert materialized(storage).anew, "what it noted before another rule's rows came is no position in those"
     assert_latest(storage, {0: 100})
     sink.ingest({0: (100, 120)})
     assert materialized(storage).anew == ""
@@ -222,7 +144,7 @@ def test_a_merge_that_changes_no_row_is_noted(storage, sink, monkeypatch):
 
 def test_the_key_may_be_a_field(storage, sink):
     sink.ingest({0: (0, 20)})
-    materialized(storage, ", key: [n], tombstones: ignore")
+    materialized(storage, key=["n"], tombstones="ignore")
     assert len(sink.rows("t_latest")) == len(sink.rows("t"))
 
 
@@ -232,12 +154,10 @@ def test_what_it_must_not_touch_or_cannot_compare_is_refused(storage, sink):
     with pytest.raises(UnsafeError, match="order: timestamp"):
         materialized(storage)
     again.ingest({0: (0, 30)})
-    materialized(storage, ", order: timestamp")
-    write_deltalake(storage.uri("u"), sink_rows(sink))
-    text = TEXT.format(root=storage.root, more=", order: timestamp").replace("t_latest", "u")
-    foreign = parse_settings(text.encode(), "kgs.yaml", {})
+    materialized(storage, order="timestamp")
+    write_deltalake(storage.uri("u"), pa.table({"n": [row["n"] for row in sink.rows()]}))
     with pytest.raises(UnsafeError, match="is no derived table of kgs"):
-        LatestByKeyTable(foreign, resolve_tables(foreign, ["t"])["t"]).materialize()
+        materialized(storage, order="timestamp", table="u")
 
 
 def with_own_columns(rows, topic):
@@ -245,7 +165,7 @@ def with_own_columns(rows, topic):
     return rows.append_column("_deleted", pc.equal(rows["n"], 3)).append_column("_row", rows["n"])
 
 
-@pytest.mark.parametrize("more", ["", ", key: [_row, _deleted], tombstones: ignore"])
+@pytest.mark.parametrize("more", [{}, {"key": ["_row", "_deleted"], "tombstones": "ignore"}])
 def test_columns_of_a_transform_may_have_any_names(storage, more):
     hook = f"{__name__}:with_own_columns"
     sink = Sink(storage, transform_arrow=hook)
@@ -254,7 +174,7 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
     sink.started(2)
     for start in (0, 30):
         sink.ingest({0: (start, start + 30)})
-        materialized(storage, f"{more}}}, transform_arrow: '{hook}', headers: {{")
+        materialized(storage, LONGS | {"transform_arrow": hook}, **more)
     rows = sink.rows("t_latest")
     assert {row["_row"]: row["_deleted"] for row in rows} == {row["n"]: row["n"] == 3 for row in rows}
     assert rows
@@ -262,20 +182,15 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
         assert_latest(storage, {0: 60})
 
 
-def sink_rows(sink):
-    return pa.table({"n": [row["n"] for row in sink.rows()]})
-
-
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        (", key: [n]", "a tombstone has no value"),
-        (", key: [m], tombstones: ignore", "no column m in 'schema'"),
-        (", key: []", "key"),
-        ("}, rows: any, max_bad_share_percent: 3", "rows: any"),
+        ({"key": ["n"]}, "a tombstone has no value"),
+        ({"key": ["m"], "tombstones": "ignore"}, "no column m in 'schema'"),
+        ({"key": []}, "key"),
+        ({"rule": LONGS | {"rows": "any"}}, "rows: any"),
     ],
 )
 def test_rules_that_cannot_be_are_refused(storage, more, problem):
-    text = TEXT.format(root=storage.root, more=more)
     with pytest.raises(ConfigError, match=problem):
-        parse_settings(text.replace("3}}]", "3}]").encode(), "kgs.yaml", {})
+        settings_of(storage, **more)

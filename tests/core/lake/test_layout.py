@@ -97,16 +97,6 @@ def test_days_of_any_time_are_those_of_python_or_null(us):
     assert found[0][0] == (wanted if us is not None else {})
 
 
-def test_odd_values_are_read_back(tmp_path):
-    log = {0: [{"s": s, "i": n} for n, s in enumerate(ODD)] * 2}
-    sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=100).started()
-    sink.drain(len(ODD))
-    before = sink.rows()
-    assert [r["s"] for r in before] == ODD * 2
-    assert read_by_deltalake(sink) == before
-    assert all(Path(sink.storage.uri("t"), unquote(add["path"])).exists() for add in sink.adds())
-
-
 @pytest.mark.parametrize("too_long", ["x" * 239, "ü" * 40, "/" * 80])
 def test_value_that_is_too_long_for_a_folder_makes_a_bad_record(tmp_path, too_long):
     sink = LayoutSink(tmp_path, {0: [{"s": too_long}, {"s": "a"}, {"s": too_long}]}, partition_by=["s"]).started()
@@ -117,14 +107,16 @@ def test_value_that_is_too_long_for_a_folder_makes_a_bad_record(tmp_path, too_lo
     assert set(letters["error"]) == {"[no_partition] value of partition column s: too long for a folder"}
 
 
-def test_maintenance_keeps_rows_and_values_of_odd_partitions(tmp_path):
+def test_odd_values_are_read_back_before_and_after_maintenance(tmp_path):
     log = {0: [{"s": s, "d": None if n % 3 else "2026-01-31"} for n, s in enumerate(ODD)] * 2}
     sink = LayoutSink(tmp_path, log, partition_by=["s", "d"], max_files_per_batch=100).started()
     sink.drain(len(ODD))
     before = sink.rows()
+    assert [r["s"] for r in before] == ODD * 2
+    assert all(Path(sink.storage.uri("t"), unquote(add["path"])).exists() for add in sink.adds())
     upkeep = maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))
     assert (upkeep.problem, upkeep.files) == (None, (2 * len(ODD), len(ODD)))
-    assert sink.rows() == before
+    assert sink.rows() == read_by_deltalake(sink) == before
     live = pa.table(DeltaTable(sink.storage.uri("t")).get_add_actions(flatten=True))
     assert sorted(live["partition.s"].to_pylist()) == sorted(ODD)
 

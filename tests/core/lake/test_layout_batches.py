@@ -15,7 +15,7 @@ from pyspark.sql import Row
 from kgs_core.config import TopicRule
 from kgs_core.config.rule.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.worker import batch_files, dataframe_writer
+from kgs_core.ingest.worker import dataframe_writer
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
 from kgs_core.ingest.worker.dataframe_writer import note_of, write_rows
@@ -25,9 +25,9 @@ from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.log_upkeep import wait_for_upkeep
 from kgs_core.lake.files.layout import Partitioned, folder_of, unfit
-from kgs_core.lake.topics import topic_table
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
+from tests.failpoints import KilledError
 from tests.layout_sink import COLUMNS, GivenRecord, LayoutSink
 
 VALUES = st.fixed_dictionaries(
@@ -116,31 +116,17 @@ def row_date(value):
     return dt.date.fromisoformat(value["d"]) if "d" in value else None
 
 
-class KilledError(BaseException):
-    """In the place of a kill: nothing tidies up."""
-
-
 KILLS = [*(f"file-written:{n}" for n in (1, 2, 3)), "before-commit:1", "after-commit:1"]
 
 
 @pytest.mark.parametrize("kill", KILLS)
-def test_killed_between_files_and_commit_nothing_is_lost_or_doubled_and_leftovers_go(tmp_path, monkeypatch, kill):
-    """By an exception that nothing catches: what a killed process leaves is what is on the disk at that moment."""
+def test_killed_between_files_and_commit_nothing_is_lost_or_doubled_and_leftovers_go(tmp_path, killer, kill):
     log = {p: [{"s": "abc"[n % 3], "i": n} for n in range(9)] for p in (0, 1)}
     name, count = kill.split(":")
-    reached = []
-
-    def failpoint(point, *_):
-        reached.append(point)
-        if reached.count(name) == int(count):
-            raise KilledError
-
     LayoutSink(tmp_path, log, partition_by=["s"]).started()
-    with monkeypatch.context() as during:
-        during.setattr(batch_files, "failpoint", failpoint)
-        during.setattr(topic_table, "failpoint", failpoint)
-        with pytest.raises(KilledError):
-            LayoutSink(tmp_path, log, partition_by=["s"]).drain(6)
+    killer[name] = int(count)
+    with pytest.raises(KilledError):
+        LayoutSink(tmp_path, log, partition_by=["s"]).drain(6)
     sink = LayoutSink(tmp_path, log, partition_by=["s"])
     sink.drain(5)
     assert [(r["_partition"], r["_offset"], r["i"]) for r in sink.rows()] == [(p, o, o) for p, o in sink.expected()]
@@ -153,14 +139,6 @@ def test_killed_between_files_and_commit_nothing_is_lost_or_doubled_and_leftover
         os.utime(root / path, (0, 0))
     upkeep = maintain_table(sink.storage, "t", 24)
     assert (upkeep.problem, upkeep.removed) == (None, left)
-    assert [(r["_partition"], r["_offset"]) for r in sink.rows()] == sink.expected()
-
-
-def test_no_partition_of_kafkas_waits_for_ever_with_one_file_per_batch(tmp_path):
-    log = {p: [{"s": str(p)}] * 5 for p in range(3)}
-    sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1).started()
-    batches = sink.drain()
-    assert [len(batch.files) for batch in batches] == [1] * 3
     assert [(r["_partition"], r["_offset"]) for r in sink.rows()] == sink.expected()
 
 

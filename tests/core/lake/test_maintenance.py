@@ -20,11 +20,6 @@ HOUR = 3600
 
 
 @pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path / "lake"))
-
-
-@pytest.fixture
 def sink(storage):
     found = Sink(storage, checkpoint_interval=3).started(1)
     for start in range(0, 40, 4):

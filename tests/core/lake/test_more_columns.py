@@ -28,11 +28,6 @@ CONSUMERS = 10
 BATCHES = 4
 
 
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
-
-
 def sink(storage, schema, evolve="add_columns", commit="auto", **rule):
     """A consumer whose rule has this schema, with its table opened."""
     made = Sink(storage)

@@ -5,74 +5,43 @@ from contextlib import suppress
 
 import pytest
 
-from kgs_core.config import parse_settings, resolve_tables
+from kgs_core.config import resolve_tables
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.ingest.opening import topic_opener
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.derived.materialize import materialize_lake
-from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.handover.adoption import GroupAdoption
 from kgs_core.lake.rule import Fault
 from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.test_adoption import MemoryKafka, put_kafka
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
 from tests.group_offsets import MemoryOffsets
+from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.sink import FakeRecord, Sink
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics: [{topics}]
-"""
-PATTERN = "{{pattern: '[a-z]', table: t, format: json, schema: {{n: long}}{more}}}"
+RULE = {"pattern": "[a-z]", "table": "t", **LONGS}
 
 
-def settings_of(storage, topics=None, more="", group="g"):
-    topics = PATTERN.format(more=more) if topics is None else topics
-    text = TEXT.format(root=storage.root, topics=topics).replace("group: g", f"group: {group}")
-    return parse_settings(text.encode(), "kgs.yaml", {})
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
+def settings_of(storage, *topics, group="g", **more):
+    return kgs_yaml(storage.root, *(topics or [RULE | more]), group=group)
 
 
 def sinks_of(storage, topics="ab", partitions=2, **more):
     return [Sink(storage, topic=t, topic_id=f"id-{t}", **more).started(partitions) for t in topics]
 
 
+def filled(storage):
+    """Two topics with ten records each."""
+    sinks = sinks_of(storage)
+    for sink in sinks:
+        sink.ingest({0: (0, 10)})
+    return sinks
+
+
 def audited(storage, **more):
     return {table.topic: table for table in audit_lake(settings_of(storage, **more), with_log=False).tables}
-
-
-def test_positions_rows_and_dead_letters_stay_apart(storage):
-    a, b = sinks_of(storage)
-    assert a.ingest({0: (0, 20), 1: (0, 5)}) is CommitOutcome.COMMITTED
-    assert b.ingest({0: (0, 7)}) is CommitOutcome.COMMITTED
-    assert a.ingest({0: (20, 30)}) is CommitOutcome.COMMITTED
-    assert (a.assert_exact(2), b.assert_exact(2)) == ({0: 30, 1: 5}, {0: 7, 1: 0})
-    found = audited(storage)
-    assert {topic: (t.ok, t.rows, t.dead_letters, t.notes) for topic, t in found.items()} == {
-        "a": (True, 28, 7, ()),
-        "b": (True, 6, 1, ()),
-    }
-
-
-@pytest.mark.parametrize("commit", ["direct", "combined", "auto"])
-def test_a_stale_owner_of_one_topic_is_refused_whatever_the_other_topic_does(storage, commit):
-    a, b = sinks_of(storage, commit=commit)
-    stale = Sink(storage, topic="a", topic_id="id-a", commit=commit)
-    held = stale.read({0: (0, 10)})
-    b.ingest({0: (0, 10)})
-    a.ingest({0: (0, 12)})
-    assert stale.table.commit(held) is CommitOutcome.REFUSED
-    assert b.ingest({0: (10, 20)}) is CommitOutcome.COMMITTED
-    assert (a.assert_exact(2), b.assert_exact(2)) == ({0: 12, 1: 0}, {0: 20, 1: 0})
 
 
 @pytest.mark.parametrize("commit", ["direct", "combined", "auto"])
@@ -122,9 +91,7 @@ def test_a_second_topic_is_added_to_a_table_that_was_one_topics(storage):
 
 
 def test_the_audit_names_the_topic_whose_rows_are_wrong(storage):
-    a, b = sinks_of(storage)
-    a.ingest({0: (0, 10)})
-    b.ingest({0: (0, 10)})
+    a, b = filled(storage)
     doubled = a.read({0: (0, 4)}, {0: 10})
     b.delta().commit({}, {}, doubled.files)
     found = audited(storage)
@@ -133,9 +100,7 @@ def test_the_audit_names_the_topic_whose_rows_are_wrong(storage):
 
 
 def test_rows_that_no_topic_of_the_table_has_read_are_foreign_once(storage):
-    a, b = sinks_of(storage)
-    a.ingest({0: (0, 10)})
-    b.ingest({0: (0, 10)})
+    a, _ = filled(storage)
     nobody = Sink(storage, topic="c", topic_id="id-of-nobody")
     a.delta().commit({}, {}, nobody.read({0: (0, 4)}, {0: None}).files)
     found = audited(storage)
@@ -143,13 +108,11 @@ def test_rows_that_no_topic_of_the_table_has_read_are_foreign_once(storage):
 
 
 def test_a_topic_that_is_left_out_is_no_fault_of_the_others(storage):
-    a, b = sinks_of(storage)
-    a.ingest({0: (0, 10)})
-    b.ingest({0: (0, 10)})
+    filled(storage)
     (only,) = audit_lake(settings_of(storage), with_log=False, topics=["a"]).tables
     assert only.ok
     assert only.notes == ("rows of b are in the table, too: not audited here",)
-    former = audit_lake(settings_of(storage, "{topic: a, table: t}"), with_log=False)
+    former = audit_lake(settings_of(storage, {"topic": "a", "table": "t"}), with_log=False)
     assert former.ok
 
 
@@ -157,7 +120,7 @@ def test_topics_that_only_the_table_still_knows_are_found(storage):
     sinks_of(storage, "abc")
     lake = DeltaLake(settings_of(storage).lake)
     assert [spec.topic for spec in find_tables(settings_of(storage), lake, ["a", "d"], None)] == ["a", "b", "c", "d"]
-    by_name = settings_of(storage, "{topic: a, table: t}, {pattern: '[b-z]', table: t}")
+    by_name = settings_of(storage, {"topic": "a", "table": "t"}, {"pattern": "[b-z]", "table": "t"})
     assert [spec.topic for spec in find_tables(by_name, lake, ["a"], None)] == ["a", "b", "c"]
 
 
@@ -166,9 +129,7 @@ def test_a_table_changes_hands_with_all_its_topics(storage, monkeypatch):
     a, b = sinks_of(storage)
     a.ingest({0: (0, 10)})
     held = b.read({0: (0, 4)})
-    adopting = GroupAdoption(settings_of(storage, "{topic: a, table: t}", group="h"), "g")  # b has no rule any more
-    for table in adopting.pending(()):
-        adopting.carry_out(table)
+    carry_out(*adopting(settings_of(storage, {"topic": "a", "table": "t"}, group="h")))  # b has no rule any more
     with pytest.raises(UnsafeError, match="has handed over its positions of topic a"):
         a.position(0)
     heirs = sinks_of(storage, group="h")
@@ -186,17 +147,16 @@ def key(record):
     return b"k%d" % (record.at % 3)
 
 
-def latest(storage, more, topics="ab"):
+def latest(storage, order):
     done = []
-    materialize_lake(settings_of(storage, more=f", latest_by_key: {{table: latest, {more}}}"), done.append)
+    materialize_lake(settings_of(storage, latest_by_key={"table": "latest", "order": order}), done.append)
     return done
 
 
 def test_offsets_of_several_topics_are_not_compared(storage, monkeypatch):
     monkeypatch.setattr(FakeRecord, "key", key)
-    for sink in sinks_of(storage):
-        sink.ingest({0: (0, 10)})
-    (found,) = latest(storage, "order: offset")
+    filled(storage)
+    (found,) = latest(storage, "offset")
     assert found.problem == (
         "table t: is filled from a, b, whose offsets cannot be compared: set latest_by_key: order: timestamp, or put "
         "the topic_column into its key"
@@ -208,30 +168,15 @@ def test_the_newest_by_time_of_all_topics(storage, monkeypatch):
     a, b = sinks_of(storage)
     b.ingest({0: (0, 4)})
     a.ingest({0: (0, 10)})
-    (found,) = latest(storage, "order: timestamp")
+    (found,) = latest(storage, "timestamp")
     assert (found.problem, found.rows) == ("", 12)
     newest = {row["_key"]: (row["_topic_id"], row["_offset"]) for row in a.rows("latest")}
     assert newest == {b"k0": ("id-a", 6), b"k1": ("id-a", 7), b"k2": ("id-a", 8)}
     b.ingest({0: (4, 9)})
-    latest(storage, "order: timestamp")
+    latest(storage, "timestamp")
     newest = {row["_key"]: (row["_topic_id"], row["_offset"]) for row in a.rows("latest")}
     # At the same time the topic's id decides, in whatever order they come
     assert newest == {b"k0": ("id-b", 6), b"k1": ("id-b", 7), b"k2": ("id-b", 8)}
-
-
-def test_keys_of_topics_stay_apart_where_the_topic_is_in_the_key(storage, monkeypatch):
-    monkeypatch.setattr(FakeRecord, "key", key)
-    for sink in sinks_of(storage, topic_column="topic"):
-        sink.ingest({0: (0, 10)})
-    settings = settings_of(
-        storage,
-        more=", topic_column: topic, latest_by_key: {table: latest, key: [topic, _key], tombstones: ignore}",
-    )
-    materialize_lake(settings, lambda found: None)
-    rows = Sink(storage).rows("latest")
-    assert sorted((row["topic"], row["_key"], row["_offset"]) for row in rows) == [
-        (topic, f"k{n}".encode(), 6 + n) for topic in "ab" for n in range(3)
-    ]
 
 
 # A first start in a table of others
@@ -239,8 +184,8 @@ def test_keys_of_topics_stay_apart_where_the_topic_is_in_the_key(storage, monkey
 
 @pytest.fixture
 def opened(storage):
-    def open_topic(rule, topic="b"):
-        settings = settings_of(storage, f"{{topic: a, table: t, {rule}}}, {{topic: b, table: t, {rule}}}")
+    def open_topic(topic="b", **rule):
+        settings = settings_of(storage, *({"topic": name, "table": "t", "format": "json", **rule} for name in "ab"))
         opener = TopicOpener(settings, DeltaLake(settings.lake), NoRecords(), MemoryOffsets(), None)
         return opener.open(resolve_tables(settings, [topic])[topic], TopicId(f"id-{topic}"), 1)
 
@@ -255,13 +200,13 @@ class NoRecords:
 def test_a_topic_with_other_columns_does_not_begin(storage, opened):
     Sink(storage, topic="a", topic_id="id-a").started(1)
     with pytest.raises(UnsafeError) as refused:
-        opened("format: json, schema: {n: string, m: int}")
+        opened(schema={"n": "string", "m": "int"})
     assert str(refused.value) == (
         "topic b: table t is filled from a, and the columns do not agree: n is int64, wanted string; m is missing: "
         "give the topic another table, or the same columns"
     )
     with pytest.raises(UnsafeError, match="n is int64, wanted string: give"):
-        opened("format: json, schema: {n: string, m: int}, evolve: add_columns")
+        opened(schema={"n": "string", "m": "int"}, evolve="add_columns")
     assert DeltaLake(Sink(storage).lake).open("t").schema.names == Sink(storage).table.schema.names
     assert not any("id-b" in app for app in DeltaLake(Sink(storage).lake).all_versions("t"))
 
@@ -280,16 +225,16 @@ def test_of_two_topics_that_begin_at_once_with_other_columns_one_does_not(storag
 
     monkeypatch.setattr(topic_opener, "refuse_unlike_columns", outrun)
     with pytest.raises(UnsafeError, match=r"filled from (a|another topic), .* n is int64, wanted string: give"):
-        opened("format: json, schema: {n: string}, evolve: add_columns")
+        opened(schema={"n": "string"}, evolve="add_columns")
     assert not any("id-b" in app for app in DeltaLake(Sink(storage).lake).all_versions("t"))
     monkeypatch.undo()
-    opened("format: json, schema: {n: long}, evolve: add_columns")  # mended
+    opened(schema={"n": "long"}, evolve="add_columns")  # mended
 
 
 def test_columns_that_one_topic_adds_are_null_for_the_other(storage, opened):
     a = Sink(storage, topic="a", topic_id="id-a").started(1)
     a.ingest({0: (0, 10)})
-    opened("format: json, schema: {n: long, m: int}, evolve: add_columns")
+    opened(schema={"n": "long", "m": "int"}, evolve="add_columns")
     b = Sink(storage, topic="b", topic_id="id-b", schema={"n": "long", "m": "int"}, evolve="add_columns")
     b.ingest({0: (0, 10)})
     a.ingest({0: (10, 20)})
@@ -302,4 +247,4 @@ def test_the_topic_is_a_column_where_it_is_asked_for(storage):
         sink.ingest({0: (10, 20)})
     found = {path.split("/")[0] for path in Sink(storage).files("t")}
     assert found == {"source=a", "source=b"}
-    assert all(t.ok for t in audited(storage, more=", topic_column: source, partition_by: [source]").values())
+    assert all(t.ok for t in audited(storage, topic_column="source", partition_by=["source"]).values())

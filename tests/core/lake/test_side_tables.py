@@ -5,36 +5,22 @@ from collections import Counter
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta import combined_commit, delta_table
 from kgs_core.lake.rule import Fault
-from kgs_core.lake.topics import side_tables, topic_table
 from kgs_core.ports import CommitOutcome
+from tests.failpoints import KilledError
+from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import COLUMNS, LayoutSink
 
 ROUTE = {"column": "s", "tables": {"a": "side/a", "b": "side/b"}}
 OTHER = {"column": "s", "tables": {"a": "side/b", "c": "side/c"}}
 VALUES = ("a", "b", "c", None)
 POINTS = (
-    "after-dead-letter-commit",
-    "after-side-commit",
-    "before-commit",
-    "after-commit",
-    "route-claimed",
-    "side-fenced",
+    *("after-dead-letter-commit", "after-side-commit", "before-commit", "after-commit"),
+    *("route-claimed", "side-fenced"),
 )
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics: [{{topic: t, table: t, format: json, schema: {columns}{route}}}]
-"""
-
-
-class KilledError(BaseException):
-    """In the place of the end of the process."""
 
 
 class Clock:
@@ -61,16 +47,13 @@ def log_of(records=28, partitions=2):
     return {p: [record(p, n) for n in range(records)] for p in range(partitions)}
 
 
-def in_words(route):
-    tables = ", ".join(f"{value}: {table}" for value, table in route["tables"].items())
-    return f", route: {{column: {route['column']}, tables: {{{tables}}}}}"
+def ruled(route):
+    return {} if route is None else {"route": route}
 
 
 def audited(sink, route=ROUTE):
-    columns = "{" + ", ".join(f"{name}: {kind}" for name, kind in COLUMNS.items()) + "}"
-    words = "" if route is None else in_words(route)
-    text = TEXT.format(root=sink.storage.root, columns=columns, route=words)
-    return audit_lake(parse_settings(text.encode(), "kgs.yaml", {}), with_log=False).tables[0]
+    rule = {"format": "json", "schema": COLUMNS, **ruled(route)}
+    return audit_lake(kgs_yaml(sink.storage.root, rule), with_log=False).tables[0]
 
 
 def places(sink, table):
@@ -97,22 +80,11 @@ def assert_exact(sink, log, route=ROUTE):
 
 
 @pytest.fixture
-def killer(monkeypatch):
-    """Raises at a point, the n-th time that it is reached."""
-    due = {}
-
-    def failpoint(name, *_):
-        if name in due:
-            due[name] -= 1
-            if due[name] == 0:
-                del due[name]
-                raise KilledError
-
-    for module in (topic_table, side_tables):
-        monkeypatch.setattr(module, "failpoint", failpoint)
+def killer(killer, monkeypatch):
+    """Whoever waits for another one waits no longer than it must."""
     monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
     monkeypatch.setattr(combined_commit, "time", Clock())
-    return due
+    return killer
 
 
 def test_rows_go_by_their_value_and_all_others_into_the_own_table(tmp_path):
@@ -120,18 +92,9 @@ def test_rows_go_by_their_value_and_all_others_into_the_own_table(tmp_path):
     sink = LayoutSink(tmp_path, log, route=ROUTE).started()
     batches = sink.drain(most=9)
     assert_exact(sink, log)
-    assert any(
-        not batch.files for batch in LayoutSink(tmp_path / "b", {0: [{"s": "a"}]}, route=ROUTE).started().drain()
-    )
-    assert {table for batch in batches for table in batch.sides} == {"side/a", "side/b"}
-
-
-def test_a_batch_without_rows_for_the_own_table_moves_its_positions(tmp_path):
-    sink = LayoutSink(tmp_path, {0: [{"s": "a"}] * 5}, route=ROUTE).started()
-    (batch,) = sink.drain()
+    (batch,) = LayoutSink(tmp_path / "b", {0: [{"s": "a"}] * 5}, route=ROUTE).started().drain()
     assert (batch.files, list(batch.sides)) == ([], ["side/a"])
-    assert sink.table.positions({0}).next_offset == {0: 5}
-    assert audited(sink).rows == 5
+    assert {table for batch in batches for table in batch.sides} == {"side/a", "side/b"}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +138,7 @@ def test_another_route_while_all_tables_are_level(tmp_path, later):
     log = log_of(14)
     LayoutSink(tmp_path, log, route=ROUTE).started().drain()
     more = log_of(28)
-    changed = LayoutSink(tmp_path, more, **({} if later is None else {"route": later})).started()
+    changed = LayoutSink(tmp_path, more, **ruled(later)).started()
     changed.drain(most=7)
     before = expected(log)
     after = expected({p: records[14:] for p, records in more.items()}, later)
@@ -189,32 +152,19 @@ def test_another_route_while_all_tables_are_level(tmp_path, later):
     assert audited(back).rows + audited(back).dead_letters == 70
 
 
-@pytest.mark.parametrize("later", [OTHER, None])
-def test_an_owner_by_the_route_of_before_that_wakes_up_late_is_refused_in_every_table(tmp_path, later):
+@pytest.mark.parametrize(("before", "later"), [(ROUTE, OTHER), (ROUTE, None), (None, ROUTE)])
+def test_an_owner_by_the_route_of_before_that_wakes_up_late_is_refused_in_every_table(tmp_path, before, later):
     """Its batch, made before the change, has rows that the new owner has put elsewhere."""
     log = log_of()
-    old = LayoutSink(tmp_path, log, route=ROUTE).started()
+    old = LayoutSink(tmp_path, log, **ruled(before)).started()
     held = old.read(20)
-    new = LayoutSink(tmp_path, log, **({} if later is None else {"route": later})).started()
+    new = LayoutSink(tmp_path, log, **ruled(later)).started()
     new.read(3)
     assert old.table.commit(held) is CommitOutcome.REFUSED
     new.drain(most=6)
     assert old.table.commit(held) is CommitOutcome.REFUSED
-    assert audited(new, later).ok
-    wanted = expected(log, later)
-    assert {table: places(new, table) for table in wanted} == wanted
-    assert not places(new, "side/a")
-
-
-def test_an_owner_without_a_route_that_wakes_up_late_is_refused(tmp_path):
-    log = log_of()
-    old = LayoutSink(tmp_path, log).started()
-    held = old.read(20)
-    new = LayoutSink(tmp_path, log, route=ROUTE).started()
-    new.read(3)
-    assert old.table.commit(held) is CommitOutcome.REFUSED
-    new.drain()
-    assert_exact(new, log)
+    assert_exact(new, log, later)
+    assert before is None or not places(new, "side/a")
 
 
 @pytest.mark.parametrize("point", ["route-claimed", "side-fenced"])

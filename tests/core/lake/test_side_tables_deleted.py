@@ -1,12 +1,23 @@
-"""Side tables that somebody deletes or moves: never made again without the rows that they had."""
+"""Side tables that are deleted or moved, whose logs have nothing yet, or that do not take a column."""
 
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from kgs_core.errors import PortError, UnsafeError
-from tests.core.lake.test_side_tables import ROUTE, KilledError, assert_exact, killer, log_of, places  # noqa: F401
+from kgs_core.config import TableSpec, TopicRule
+from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import PortError, TransientError, UnsafeError
+from kgs_core.lake.rule.positions import AppIds
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.topic_table import TopicTable
+from kgs_core.model import TopicId
+from kgs_core.ports import CommitOutcome
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
+from tests.core.lake.test_adoption_routes import LOG, settings_of
+from tests.core.lake.test_side_tables import ROUTE, assert_exact, audited, expected, log_of, places
+from tests.failpoints import KilledError
 from tests.layout_sink import LayoutSink
 
 ELSEWHERE = {"column": "s", "tables": {"a": "side/new", "b": "side/b"}}
@@ -64,7 +75,7 @@ def test_one_of_an_earlier_route_whose_log_is_broken_may_be_moved_away(tmp_path,
     LayoutSink(tmp_path, log, route=ELSEWHERE).started().drain(most=9)
 
 
-def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path, killer):  # noqa: F811
+def test_one_that_nothing_was_committed_beside_is_made_again(tmp_path, killer):
     """What it had was ahead of the own table, and is read again."""
     log = log_of()
     sink = LayoutSink(tmp_path, log, route=ROUTE).started()
@@ -85,3 +96,56 @@ def test_the_note_is_made_once(tmp_path):
     entries = [path.read_text() for path in sorted(Path(tmp_path, "t/_delta_log").glob("*.json"))]
     noting = [entry for entry in entries if '"version":2' in entry.replace(" ", "") and "/side/" in entry]
     assert len(noting) == 1
+
+
+@pytest.mark.parametrize("later", [{"column": "s", "tables": {"c": "side/c"}}, None])
+def test_an_owner_that_slept_before_its_first_mark_writes_nothing_by_its_old_route(tmp_path, killer, later):
+    log = {0: [{"s": "abc"[n % 3], "i": n} for n in range(28)]}  # none is bad: a dead letter would refuse it, too
+    new = LayoutSink(tmp_path, log, **({} if later is None else {"route": later}))
+    old = LayoutSink(tmp_path, log, route=ROUTE).started()
+    killer["route-claimed"] = lambda: new.started().drain()
+    held = old.read(20)
+    assert old.table.commit(held) is CommitOutcome.REFUSED
+    wanted = expected(log, later)
+    assert {table: places(new, table) for table in wanted} == wanted
+    assert not places(new, "side/a")
+    assert audited(new, later).ok
+
+
+def test_an_owner_that_slept_before_its_first_mark_writes_nothing_under_its_old_group(tmp_path, monkeypatch, killer):
+    put_kafka(monkeypatch, MemoryKafka())
+    log, settings = LOG, settings_of(tmp_path)
+    old = LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started()
+    killer["route-claimed"] = lambda: carry_out(*adopting(settings))
+    with pytest.raises(UnsafeError, match="handed over"):
+        old.read(18)
+    new = LayoutSink(tmp_path, log, group="h", schema={"s": "string"}, route=ROUTE).started()
+    new.drain(most=5)
+    assert sum(places(new, "side/a").values()) == 12
+
+
+def test_a_side_table_that_does_not_take_a_column_is_asked_again(tmp_path, monkeypatch):
+    """Until it has, no file has the column: compaction would take it out of the rows for good."""
+    rule = TopicRule.model_validate({"topic": "t", "format": "avro", "evolve": "add_columns", "route": ROUTE})
+    lake = open_lake(LakeSettings(root=str(tmp_path)), "7")
+    ids, spec = AppIds("g", "t", TopicId("id1")), TableSpec("t", "t", "t_dead_letters", rule)
+    columns = pa.schema([("s", pa.string())])
+    table = TopicTable(lake, spec, ids, columns, columns)
+    table.open()
+    before, ask = (table.columns, table.schema), lake.columns
+
+    def columns_of(name, *args):
+        if name == "side/b":
+            raise TransientError("no answer")
+        return ask(name, *args)
+
+    monkeypatch.setattr(lake, "columns", columns_of)
+    more = pa.schema([("more", pa.int64())])  # as a consumer asks for them: without those that are there
+    with pytest.raises(TransientError, match="no answer"):
+        table.add_columns(more)
+    assert (table.columns, table.schema) == before
+    monkeypatch.setattr(lake, "columns", ask)
+    table.add_columns(more)
+    for name in ("t", "side/a", "side/b"):
+        assert "more" in lake.open(name).schema.names
+    assert "more" in table.columns.names

@@ -1,62 +1,41 @@
 """The view from outside on a store that is slow: no other thread of the process may wait for it."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics import stats
 from kgs_core.lake.topics.stats import LakeView
-from kgs_core.system.tcp_ports import HOST
-from tests.core.lake.test_adoption import MemoryKafka, settings_of
+from tests.core.lake.changing_hands import MemoryKafka, settings_of
+from tests.kgs_yaml import kgs_yaml
+from tests.loopback_http import LoopbackServer, QuietHandler
 from tests.sink import Sink
 
 EMPTY = b'<?xml version="1.0"?><ListBucketResult><Name>bucket</Name><IsTruncated>false</IsTruncated></ListBucketResult>'
 NO_KEY = b'<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>'
 
 
-class _EmptyStore(BaseHTTPRequestHandler):
+class EmptyStore(QuietHandler):
     """An S3 bucket with nothing in it."""
 
-    def do_GET(self) -> None:  # http.server's name
+    def do_GET(self):  # noqa: N802 - http.server's name
         is_list = "list-type=2" in self.path
-        body = EMPTY if is_list else NO_KEY
-        self.send_response(200 if is_list else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
+        self.reply(200 if is_list else 404, EMPTY if is_list else NO_KEY)
 
 
 @pytest.fixture
-def store_port():
+def store_url():
     """A store answered by a thread of this very process."""
-    server = ThreadingHTTPServer((HOST, 0), _EmptyStore)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    server = LoopbackServer(EmptyStore)
+    yield server.url
+    server.close()
 
 
-def test_while_a_store_is_asked_for_a_table_other_threads_run(store_port):
+def test_while_a_store_is_asked_for_a_table_other_threads_run(store_url):
     """The thread that answers is one of them: where the question holds Python's lock, no answer ever comes."""
-    text = f"""
-group: g
-kafka: {{bootstrap_servers: "{HOST}:9"}}
-lake:
-  root: s3://bucket/lake
-  storage_options:
-    {{AWS_ENDPOINT_URL: "http://{HOST}:{store_port}", AWS_ALLOW_HTTP: "true", AWS_REGION: us-east-1,
-     AWS_ACCESS_KEY_ID: a, AWS_SECRET_ACCESS_KEY: b, timeout: 3s, max_retries: "0"}}
-topics: [{{topic: t}}]
-"""
-    view = LakeView(parse_settings(text.encode(), "kgs.yaml", {}), timeout_s=1.0)
+    options = {"AWS_ENDPOINT_URL": store_url, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+    options |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "timeout": "3s", "max_retries": "0"}
+    settings = kgs_yaml("x", {}, lake={"root": "s3://bucket/lake", "storage_options": options})
+    view = LakeView(settings, timeout_s=1.0)
     assert view._dead_letters("t_dead_letters") == 0
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.rule.table_owner import owners
 from kgs_core.lake.topics import topic_table
@@ -16,16 +15,6 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicId
 from tests.sink import Sink
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
-
-
-@pytest.fixture
-def sink(storage):
-    return Sink(storage).started(2)
 
 
 def test_table_that_another_group_fills_is_refused_by_name_before_the_first_commit(storage, sink):

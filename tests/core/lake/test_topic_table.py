@@ -19,16 +19,6 @@ from kgs_core.ports import CommitOutcome
 from tests.sink import EPOCH_EVERY, Sink
 
 
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
-
-
-@pytest.fixture
-def sink(storage):
-    return Sink(storage).started(2)
-
-
 def test_rows_and_dead_letters_land_and_the_position_moves(sink):
     assert sink.ingest({0: (0, 12), 1: (0, 7)}) is CommitOutcome.COMMITTED
     assert sink.assert_exact(2) == {0: 12, 1: 7}
@@ -63,15 +53,6 @@ def test_batch_of_a_stale_owner(storage, sink, rival, ours, outcome):
         batch = zombie.read(ours)  # read with the rival's dead letters known
     assert zombie.table.commit(batch) is outcome
     sink.assert_exact(2)
-
-
-def test_partition_that_went_to_another_and_back_is_refused_when_stale(storage, sink):
-    other = Sink(storage)
-    batch = sink.read({0: (0, 10)})
-    other.ingest({0: (0, 10)})
-    sink.ingest({0: (10, 20)})
-    assert sink.table.commit(batch) is CommitOutcome.REFUSED
-    assert sink.assert_exact(2) == {0: 20, 1: 0}
 
 
 def test_dead_letters_filtered_by_a_mark_that_has_moved_since_are_refused(storage, sink):
@@ -183,7 +164,7 @@ def test_epochs_refuse_no_commit(storage, sink):
 def test_accepted_loss_moves_the_position_and_is_recorded(sink):
     sink.ingest({0: (0, 10)})
     assert sink.table.accept_gap(0, 10, 25) is CommitOutcome.COMMITTED
-    assert sink.table.stored_position(0) == 25
+    assert (sink.table.stored_position(0), sink.table.stored_position(7)) == (25, None)
     assert load_transactions(sink.storage, "t")["g/t@id1/0/gap/10"] == 25
     assert sink.ingest({0: (25, 30)}) is CommitOutcome.COMMITTED
 
@@ -202,10 +183,6 @@ def test_loss_is_accepted_once_and_refuses_the_batch_in_flight(storage, sink):
     assert sink.table.accept_gap(0, 0, 25) is CommitOutcome.REFUSED
     assert Sink(storage).table.commit(batch) is CommitOutcome.REFUSED
     assert sink.table.stored_position(0) == 25
-
-
-def test_stored_position_of_a_partition_never_read_is_none(sink):
-    assert sink.table.stored_position(7) is None
 
 
 @pytest.mark.parametrize("rule", [{}, {"partition_by": ["n"]}], ids=["plain", "partitioned"])

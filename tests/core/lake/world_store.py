@@ -1,13 +1,11 @@
 """The table's store as a dictionary of the world's: each request is a step of the writer that makes it."""
 
 import json
-from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from collections.abc import Collection
 
 import pyarrow as pa
 from deltalake import Schema
 
-from kgs_core.config.settings import LakeSettings
 from kgs_core.lake.delta.delta_log import LogState, read_state
 from kgs_core.lake.delta.intent_store import IntentStore
 from kgs_core.lake.delta.log_store import EntryExistsError, LogListing, LogStore, entry_name
@@ -18,23 +16,10 @@ from kgs_core.ports import FileWritten
 from tests.one_column import SCHEMA
 
 
-class Contents(Protocol):
-    """What the store holds."""
-
-    entries: dict[int, bytes]
-    intents: dict[str, tuple[float, bytes]]
-    files: set[str]
-    now: float
-
-
-Request = Callable[[Callable[[], Any]], Any]
-"""Carries an effect out as a step."""
-
-
 class WorldLog(TableLog):
-    """A table's log in that store."""
+    """A table's log in that store; `request` carries an effect out as a step."""
 
-    def __init__(self, request: Request, world: Contents, lake: LakeSettings, schema: pa.Schema = SCHEMA) -> None:
+    def __init__(self, request, world, lake, schema=SCHEMA):
         super().__init__(Storage("/nowhere"), "t", schema, lake)
         self._request, self._world = request, world
 
@@ -63,12 +48,12 @@ class WorldLog(TableLog):
 class WorldLogStore(LogStore):
     """Port `LogStore`."""
 
-    def __init__(self, request: Request, world: Contents) -> None:
+    def __init__(self, request, world):
         self._request, self._world = request, world
         self._entries = world.entries
 
     def since(self, version: int | None) -> LogListing:
-        return self._request(  # type: ignore[no-any-return]
+        return self._request(
             lambda: LogListing({n: str(n) for n in self._entries if version is None or n >= version}, {})
         )
 
@@ -83,7 +68,7 @@ class WorldLogStore(LogStore):
                 raise FileNotFoundError(entry_name(version))
             return self._entries[version], str(version)
 
-        return self._request(read)  # type: ignore[no-any-return]
+        return self._request(read)
 
     def create(self, version: int, data: bytes) -> str:
         def make() -> str:
@@ -92,22 +77,20 @@ class WorldLogStore(LogStore):
             self._entries[version] = data
             return str(version)
 
-        return self._request(make)  # type: ignore[no-any-return]
+        return self._request(make)
 
 
 class WorldIntents(IntentStore):
     """Port `IntentStore`."""
 
-    def __init__(self, request: Request, world: Contents) -> None:
+    def __init__(self, request, world):
         self._request, self._world = request, world
 
     def put(self, name: str, data: bytes) -> None:
         self._request(lambda: self._world.intents.setdefault(name, (self._world.now, data)))
 
     def ages(self) -> dict[str, float]:
-        return self._request(  # type: ignore[no-any-return]
-            lambda: {name: self._world.now - made for name, (made, _) in self._world.intents.items()}
-        )
+        return self._request(lambda: {name: self._world.now - made for name, (made, _) in self._world.intents.items()})
 
     def read(self, name: str) -> bytes:
         def found() -> bytes:
@@ -115,7 +98,7 @@ class WorldIntents(IntentStore):
                 raise FileNotFoundError(name)
             return self._world.intents[name][1]
 
-        return self._request(found)  # type: ignore[no-any-return]
+        return self._request(found)
 
     def remove(self, names: Collection[str]) -> None:
         self._request(lambda: [self._world.intents.pop(name, None) for name in names])

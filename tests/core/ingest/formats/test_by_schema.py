@@ -15,12 +15,11 @@ from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.sorted_records import sort_records
-from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
-from kgs_core.lake.files.row_schema import parsed_schema
-from kgs_core.model import TopicId
+from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.ports.registry import SchemaKind
 from tests.core.ingest.avro_values import encoded, record
 from tests.protobuf_values import field, file_of, message_class, registered_text
+from tests.topic_jobs import topic_job
 
 OLD = file_of(f'message_type {{ name: "Order" {field("f0", 1, "INT32")} }}')
 NEW = file_of(f'message_type {{ name: "Order" {field("f0", 1, "INT64")} {field("f1", 2, "STRING")} }}')
@@ -63,12 +62,10 @@ def settings_of(registry):
     return RegistrySettings(url=registry.url)
 
 
-def sort(registry, kind, part, *payloads, headers=None, rule=None):
+def sort(registry, kind, part, *payloads, headers=None):
     """Rows and dead letters of records whose values, or keys, are these."""
     of_key = {"format": "json", "schema": {"a": "long"}, "key_format": kind, "key_schema": {"f0": "long"}}
-    rule = TopicRule.model_validate(
-        {"topic": "t", **(rule or (of_key if part == "key" else {"format": kind, "schema": {"f0": "long"}}))}
-    )
+    rule = of_key if part == "key" else {"format": kind, "schema": {"f0": "long"}}
     messages = [
         Message(
             **{"topic": "t", "partition": 0, "offset": i, "timestamp": (1, i), "value": b"{}", part: payload},
@@ -76,8 +73,7 @@ def sort(registry, kind, part, *payloads, headers=None, rule=None):
         )
         for i, payload in enumerate(payloads)
     ]
-    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule), {}, registry=settings_of(registry))
-    return sort_records(job, records_of(messages))
+    return sort_records(topic_job(rule, registry=settings_of(registry)), records_of(messages))
 
 
 def numbers(found, part):
@@ -155,10 +151,7 @@ def test_columns_are_those_of_the_newest_schema(registry, kind):
 def test_the_rules_own_schema_is_that_of_the_values_alone(registry):
     number = registry.register("t-key", SCHEMAS["avro"][0])
     rule = {"format": "avro", "avro_schema": INLINE, "key_format": "avro", "key_schema": {"f0": "long"}}
-    rule = TopicRule.model_validate({"topic": "t", **rule})
-    columns = pa.schema([("a", pa.int64())])
-    of = {"columns": columns, "registry": settings_of(registry)}
-    job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule, columns), {}, **of)
+    job = topic_job(rule, pa.schema([("a", pa.int64())]), registry=settings_of(registry))
     key, value = framed("avro", number, written("avro", 6)), encoded(json.loads(INLINE), {"a": 5})
     found = sort_records(job, records_of([Message(topic="t", offset=0, value=value, key=key)]))
     assert found.rows.select(["a", "key_f0"]).to_pylist() == [{"a": 5, "key_f0": 6}]

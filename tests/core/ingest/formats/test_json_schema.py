@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats.json.json_schema import columns_of, parse_json_schema
 from kgs_core.ingest.formats.json.json_schema_types import columns_of_schema
@@ -90,12 +89,6 @@ V2 = {
     "properties": {"id": INTEGER, "price": {"type": "number"}, "note": {"type": ["null", "string"]}},
 }
 ORDERS = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("note", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def registry():
-    with running_registry() as found:
-        yield found
 
 
 def of(registry):

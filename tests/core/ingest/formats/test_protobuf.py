@@ -8,19 +8,12 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ingest.formats.protobuf.protobuf import columns_of, parse_protobuf, read_indexes
 from kgs_core.lake.files.row_schema import HEADERS
 from kgs_core.ports.registry import SchemaKind
-from tests.protobuf_values import (
-    REPEATED,
-    field,
-    file_of,
-    message_class,
-    registered_text,
-)
+from tests.protobuf_values import REPEATED, field, file_of, message_class, registered_text
 
 V1 = file_of(f'message_type {{ name: "Order" {field("id", 1, "INT32")} {field("price", 2, "FLOAT")} }}')
 V2 = file_of(
@@ -31,12 +24,6 @@ V2 = file_of(
 )
 Order2 = message_class(V2, "p.Order")
 ORDERS = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("note", pa.string())])
-
-
-@pytest.fixture(scope="module")
-def registry():
-    with running_registry() as found:
-        yield found
 
 
 def registered(registry, file, subject="t-value", references=()):

@@ -81,13 +81,7 @@ class World:
     def key(self) -> object:
         """Equal for worlds that are."""
         late = self.late and (self.late.topic, tuple(self.late.ranges.items()))
-        return (
-            tuple(sorted(self.lake.items())),
-            late,
-            self.rivals,
-            self.bad,
-            tuple(sorted(self.ends.items())),
-        )
+        return (tuple(sorted(self.lake.items())), late, self.rivals, self.bad, tuple(sorted(self.ends.items())))
 
 
 def starts_of(question: ReadBatch) -> dict[TopicPartition, int]:

@@ -26,6 +26,12 @@ from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.core.ingest.round.round_consumer import Consumer
 from tests.core.ingest.round.round_world import ID, World, progress
 
+KINDS = {
+    Ends: AskEnds, Logs: AskLogs, TopicIds: AskTopicIds, TablePositions: AskPositions, ReadResult: ReadBatch,
+    Landed: Commit,
+}  # fmt: skip
+SAME, BOTH = TopicIds({"a": ID}), TopicIds({"a": ID, "b": ID})
+STANDS, LANDED = TablePositions({0: 0, 1: 0}), Landed(committed=True)
 TPS = A0, A1, _ = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
@@ -34,9 +40,13 @@ def consumer(*, uses_dataframe=False):
     return Consumer.starting(topics, World(dict.fromkeys(TPS, 9), dict.fromkeys(TPS, 0)))
 
 
-def answer(here, kind, given):
-    number = next(n for n, q in here.at.open.items() if isinstance(q, kind))
-    return here.given(number, here.world, given)
+def answer(here, *answers):
+    """With its questions answered in turn; what is wrong with a question is (kind of question, Trouble)."""
+    for each in answers:
+        kind, given = each if isinstance(each, tuple) else (KINDS[type(each)], each)
+        number = next(n for n, q in here.at.open.items() if isinstance(q, kind))
+        here = here.given(number, here.world, given)
+    return here
 
 
 def asks(here):
@@ -47,25 +57,38 @@ def stops(here):
     return {TopicPartition(t.topic, p): s.cause for t in here.at.topics.values() for p, s in t.stops.items()}
 
 
+def first_stop(here):
+    return here.at.topics["a"].stops[0]
+
+
 def batch(topic, **more):
     return TopicBatch(topic, ID, {0: OffsetRange(0, 5)}, (), records=5, **more)
 
 
-def reading(**trouble):
-    return answer(consumer(), ReadBatch, ReadResult(**trouble))
+def reading(*answers, **trouble):
+    return answer(consumer(), ReadResult(**trouble), *answers)
+
+
+def lost(*answers, after_s=5.0):
+    """Partition 0 of `a` was out of range, and nothing more could be learnt of it; some seconds later."""
+    nothing = (AskLogs, Trouble("")), (AskTopicIds, Trouble(""))
+    return answer(
+        reading(*nothing, troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")}).next_round(after_s), *answers
+    )
 
 
 @pytest.mark.parametrize(
     ("trouble", "stopped"),
     [
-        ({"troubles": {A0: (StopCause.OUT_OF_RANGE, "out of range")}}, {A0: StopCause.OUT_OF_RANGE}),
-        ({"troubles": {A0: (StopCause.CORRUPT, "bad CRC")}}, {A0: StopCause.CORRUPT}),
-        ({"troubles": {A0: (StopCause.DENIED, "not authorized")}}, {A0: StopCause.DENIED}),
-        ({"troubles": {A0: (StopCause.NO_ANSWER, "nothing came")}}, {A0: StopCause.NO_ANSWER}),
+        ({"lost": {A0: "out of range"}}, {A0: StopCause.OUT_OF_RANGE}),
+        ({"corrupt": {A0: "bad CRC"}}, {A0: StopCause.CORRUPT}),
+        ({"refused": {A0: "not authorized"}}, {A0: StopCause.DENIED}),
+        ({"silent": {A0: "nothing came"}}, {A0: StopCause.NO_ANSWER}),
         ({"failed": {"a": "the transform raised"}}, {A0: StopCause.TOPIC_FAILED, A1: StopCause.TOPIC_FAILED}),
         ({"unavailable": {"a": "disk full"}}, {A0: StopCause.NO_ANSWER, A1: StopCause.NO_ANSWER}),
         ({"stopped": {A0: (0, "not JSON")}}, {A0: StopCause.BAD_RECORD}),
         ({"stopped": {A0: (3, "behind what was read")}}, {}),
+        ({"waiting": {A0: (3, "behind what was read")}}, {}),
         ({"failed": {"foreign": "of a topic that was given up meanwhile"}}, {}),
     ],
 )
@@ -75,65 +98,55 @@ def test_trouble_stops_what_it_is_about_and_the_neighbour_is_committed(trouble, 
         k: v for k, v in stopped.items() if v is not StopCause.BAD_RECORD
     }, "at once: whatever is asked about it may go wrong"
     if AskLogs in asks(here):
-        here = answer(here, AskLogs, Logs({A0: Trouble("no answer")}))
-    here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
-    here = answer(here, Commit, Landed(committed=True))
+        here = answer(here, Logs({A0: Trouble("no answer")}))
+    here = answer(here, BOTH, LANDED)
     assert stops(here) == stopped
     assert here.at.topics["b"].positions == {0: 5}
     assert not here.at.open
 
 
 def test_what_kafka_says_once_stays_known_when_the_question_about_it_fails():
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")})
-    here = answer(here, AskLogs, Trouble("a broker is being restarted"))
-    here = answer(here, AskTopicIds, Trouble("a broker is being restarted"))
-    stop = here.at.topics["a"].stops[0]
+    restarted = Trouble("a broker is being restarted")
+    here = reading(
+        (AskLogs, restarted), (AskTopicIds, restarted), troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")}
+    )
+    stop = first_stop(here)
     assert (stop.reason, stop.look_at) == ("offset out of range", look_after_s(StopCause.OUT_OF_RANGE, 1))
 
 
-@pytest.mark.parametrize(
-    ("log", "words"),
-    [((4, 9), "offsets 0 to 3 were deleted"), ((0, 9), "offset out of range")],
-)
+@pytest.mark.parametrize(("log", "words"), [((4, 9), "offsets 0 to 3 were deleted"), ((0, 9), "offset out of range")])
 def test_reason_follows_from_what_the_log_has(log, words):
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")})
-    here = answer(here, AskLogs, Logs({A0: log}))
-    here = answer(here, AskTopicIds, TopicIds({"a": ID}))
-    assert words in here.at.topics["a"].stops[0].reason
+    assert (
+        words
+        in first_stop(
+            reading(Logs({A0: log}), SAME, troubles={A0: (StopCause.OUT_OF_RANGE, "offset out of range")})
+        ).reason
+    )
 
 
 def test_unknown_topic_needs_its_second_look_whatever_was_wrong_before():
     """After any earlier stop of any partition one answer of a broker that lags was told as "it was deleted"."""
     read = [TopicBatch("a", ID, {1: OffsetRange(0, 5)}, (), records=5)]
     expected = {A0: StopCause.CORRUPT, A1: StopCause.NO_ANSWER}
-    here = answer(
-        reading(troubles={A0: (StopCause.CORRUPT, "bad CRC")}, batches=read), AskTopicIds, TopicIds({"a": None})
-    )
+    here = reading(TopicIds({"a": None}), troubles={A0: (StopCause.CORRUPT, "bad CRC")}, batches=read)
     assert stops(here) == expected
-    here = here.next_round(1.0)
-    here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
-    here = answer(answer(here, ReadBatch, ReadResult(batches=read)), AskTopicIds, TopicIds({"a": None}))
+    here = answer(here.next_round(1.0), STANDS, SAME, ReadResult(batches=read), TopicIds({"a": None}))
     assert stops(here) == expected, "it was there in between"
 
 
 def test_topic_of_another_id_is_not_committed_and_stops_whole():
-    here = reading(batches=[batch("a"), batch("b")])
-    here = answer(here, AskTopicIds, TopicIds({"a": TopicId("new"), "b": ID}))
+    here = reading(TopicIds({"a": TopicId("new"), "b": ID}), batches=[batch("a"), batch("b")])
     assert [q.batch.topic for q in here.at.open.values()] == ["b"]
     assert stops(here) == {A0: StopCause.OTHER_TOPIC, A1: StopCause.OTHER_TOPIC}
 
 
 def test_topic_that_is_unknown_for_one_look_only_waits_for_the_second():
-    here = reading(batches=[batch("a")])
-    here = answer(here, AskTopicIds, TopicIds({"a": None}))
+    here = reading(TopicIds({"a": None}), batches=[batch("a")])
     assert stops(here) == {A0: StopCause.NO_ANSWER}
     assert not here.at.topics["a"].reported_stops
-    here = here.next_round(1.0)
-    here = answer(here, AskPositions, TablePositions({0: 0, 1: 0}))
-    gone = answer(here, AskTopicIds, TopicIds({"a": None}))
-    assert stops(gone) == {A0: StopCause.OTHER_TOPIC, A1: StopCause.OTHER_TOPIC}
-    back = answer(here, AskTopicIds, TopicIds({"a": ID}))
-    assert back.at.topics["a"].active == {0: 0, 1: 0}
+    here = answer(here.next_round(1.0), STANDS)
+    assert stops(answer(here, TopicIds({"a": None}))) == {A0: StopCause.OTHER_TOPIC, A1: StopCause.OTHER_TOPIC}
+    assert answer(here, SAME).at.topics["a"].active == {0: 0, 1: 0}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +159,7 @@ def test_topic_that_is_unknown_for_one_look_only_waits_for_the_second():
     ],
 )
 def test_commit_that_did_not_land_moves_nothing(given, asked, stopped):
-    here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, given)
+    here = reading(SAME, (Commit, given), batches=[batch("a")])
     assert asks(here) == asked
     assert stops(here) == stopped
     assert here.at.topics["a"].positions[0] == 0
@@ -154,66 +167,56 @@ def test_commit_that_did_not_land_moves_nothing(given, asked, stopped):
 
 
 def test_after_a_commit_of_unknown_outcome_the_table_is_asked_until_it_answers():
-    here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, Trouble("?"))
-    here = answer(here, AskPositions, Trouble("no answer"))
+    here = reading(SAME, (Commit, Trouble("?")), (AskPositions, Trouble("no answer")), batches=[batch("a")])
     assert here.at.topics["a"].active == {}
     here = here.next_round(0.5)
     assert asks(here) == [ReadBatch], "not due yet"
-    here = here.given(next(iter(here.at.open)), here.world, ReadResult()).next_round(1.0)
-    here = answer(here, AskTopicIds, TopicIds({"a": ID}))
-    here = answer(here, AskPositions, TablePositions({0: 5, 1: 0}))
+    here = answer(answer(here, ReadResult()).next_round(1.0), SAME, TablePositions({0: 5, 1: 0}))
     assert here.at.topics["a"].active == {0: 5, 1: 0}, "it had landed"
 
 
 def test_table_that_answers_and_takes_no_commit_waits_with_the_reason_longer_and_longer():
     """It was read again at once, for ever: seconds of every round, a new file each, and nobody was told."""
-    here = answer(
-        answer(reading(batches=[batch("a"), batch("b")]), AskTopicIds, TopicIds({"a": ID, "b": ID})),
-        Commit,
-        Trouble("disk full"),
-    )
-    here = answer(answer(here, Commit, Landed(committed=True)), AskPositions, TablePositions({0: 0, 1: 0}))
-    stop = here.at.topics["a"].stops[0]
+    full = Commit, Trouble("disk full")
+    here = reading(BOTH, full, LANDED, STANDS, batches=[batch("a"), batch("b")])
+    stop = first_stop(here)
     assert (stop.reason, stop.cause, stop.look_at) == (
-        "disk full",
-        StopCause.NO_ANSWER,
-        look_after_s(StopCause.NO_ANSWER, 1),
-    )
+        "disk full", StopCause.NO_ANSWER, look_after_s(StopCause.NO_ANSWER, 1),
+    )  # fmt: skip
     assert stops(here) == {A0: StopCause.NO_ANSWER}, "nothing of the other partition was in the batch"
-    here = here.next_round(1.0)
-    here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
-    here = answer(answer(here, ReadBatch, ReadResult(batches=[batch("a")])), AskTopicIds, TopicIds({"a": ID}))
-    here = answer(answer(here, Commit, Trouble("disk full")), AskPositions, TablePositions({0: 0, 1: 0}))
-    assert here.at.topics["a"].stops[0].tries == 2
+    here = answer(here.next_round(1.0), STANDS, SAME, ReadResult(batches=[batch("a")]), SAME, full, STANDS)
+    assert first_stop(here).tries == 2
 
 
 def test_commit_that_landed_without_an_answer_stops_nothing():
-    here = answer(answer(reading(batches=[batch("a")]), AskTopicIds, TopicIds({"a": ID})), Commit, Trouble("?"))
-    here = answer(here, AskPositions, TablePositions({0: 5, 1: 0}))
+    here = reading(SAME, (Commit, Trouble("?")), TablePositions({0: 5, 1: 0}), batches=[batch("a")])
     assert (stops(here), here.at.topics["a"].active) == ({}, {0: 5, 1: 0})
 
 
 def test_round_names_the_batches_that_landed_and_no_others():
-    here = reading(batches=[batch("a"), batch("b")])
-    here = answer(here, AskTopicIds, TopicIds({"a": ID, "b": ID}))
-    both = answer(answer(here, Commit, Landed(committed=True)), Commit, Landed(committed=True))
-    assert both.at.landed == (batch("a"), batch("b"))
-    one = answer(answer(here, Commit, Trouble("denied", StopCause.DENIED)), Commit, Landed(committed=True))
-    assert one.at.landed == (batch("b"),)
+    here = reading(BOTH, batches=[batch("a"), batch("b")])
+    assert answer(here, LANDED, LANDED).at.landed == (batch("a"), batch("b"))
+    assert answer(here, (Commit, Trouble("denied", StopCause.DENIED)), LANDED).at.landed == (batch("b"),)
 
 
-def test_bad_record_stops_only_once_what_stands_before_it_is_in_the_table():
-    here = reading(batches=[batch("a")], stopped={A0: (5, "not JSON")})
-    here = answer(here, AskTopicIds, TopicIds({"a": ID}))
-    landed = answer(here, Commit, Landed(committed=True))
-    stop = landed.at.topics["a"].stops[0]
-    assert (stop.cause, stop.position, stop.look_at) == (StopCause.BAD_RECORD, 5, None)
-    refused = answer(answer(here, Commit, Landed(committed=False)), AskPositions, TablePositions({0: 9, 1: 0}))
+@pytest.mark.parametrize(
+    ("trouble", "cause", "words", "is_looked_at"),
+    [("stopped", StopCause.BAD_RECORD, "bad record: why", False), ("waiting", StopCause.NO_ANSWER, "why", True)],
+    ids=["bad", "cannot be judged while a registry does not answer"],
+)
+def test_a_record_stops_only_once_what_stands_before_it_is_in_the_table(trouble, cause, words, is_looked_at):
+    here = reading(BOTH, batches=[batch("a"), batch("b")], **{trouble: {A0: (5, "why")}})
+    landed = answer(here, LANDED, LANDED)
+    stop = first_stop(landed)
+    assert (stop.cause, stop.position, stop.reason) == (cause, 5, words)
+    assert (stop.look_at is not None) == is_looked_at
+    assert landed.at.topics["b"].positions == {0: 5}
+    refused = answer(here, Landed(committed=False), LANDED, TablePositions({0: 9, 1: 0}))
     assert stops(refused) == {}, "another consumer has read past it"
 
 
 def test_dataframe_partition_without_a_leader_waits_alone():
-    here = answer(consumer(uses_dataframe=True), AskEnds, Ends({A0: Trouble("no leader"), A1: 9}))
+    here = answer(consumer(uses_dataframe=True), Ends({A0: Trouble("no leader"), A1: 9}))
     question = next(iter(here.at.open.values()))
     assert question.planned is not None
     assert question.planned.ranges == {1: OffsetRange(0, 9)}
@@ -225,24 +228,18 @@ def test_dataframe_position_behind_an_open_transaction_is_not_lost(log, stopped)
     """`start: latest` while a transaction is open: the end for committed reads lies before the position."""
     here = consumer(uses_dataframe=True)
     here = Consumer.starting({"a": here.at.topics["a"].owning(frozenset({0}), TablePositions({0: 100}))}, here.world)
-    here = answer(here, AskEnds, Ends({A0: 90}))
-    here = answer(here, ReadBatch, ReadResult())
-    here = answer(here, AskLogs, Logs({A0: log}))
-    here = answer(here, AskTopicIds, TopicIds({"a": ID}))
+    here = answer(here, Ends({A0: 90}), ReadResult(), Logs({A0: log}), SAME)
     assert stops(here) == stopped
     assert all(stop.reason for stop in here.at.topics["a"].stops.values())
 
 
 def test_stop_is_read_on_trial_and_over_when_nothing_is_said_against_it():
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
-    here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
-    here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
+    here = lost(STANDS, SAME)
     assert here.at.topics["a"].active == {0: 0, 1: 0}
     assert here.at.topics["a"].reported_stops[0].reason == "out of range", "told until it is known to be over"
-    quiet = answer(here, ReadBatch, ReadResult()).next_round(TRIAL_S)
-    assert stops(quiet) == {}
-    again = answer(here, ReadBatch, ReadResult(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")}))
-    assert again.at.topics["a"].stops[0].look_at == 5.0 + look_after_s(StopCause.OUT_OF_RANGE, 2)
+    assert stops(answer(here, ReadResult()).next_round(TRIAL_S)) == {}
+    again = answer(here, ReadResult(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")}))
+    assert first_stop(again).look_at == 5.0 + look_after_s(StopCause.OUT_OF_RANGE, 2)
 
 
 def test_trial_lasts_until_what_was_read_has_been_worked_on():
@@ -250,9 +247,8 @@ def test_trial_lasts_until_what_was_read_has_been_worked_on():
     wait_s = 30.0
     topic = progress("a", 1).stopped({0: "the transform raised"}, StopCause.TOPIC_FAILED, 0.0)
     at = begin({"a": topic}, RoundLimits(1000, wait_s), 10.0)
-    for question in (AskPositions, AskTopicIds):
-        number = next(n for n, q in at.open.items() if isinstance(q, question))
-        found = TablePositions({0: 0}) if question is AskPositions else TopicIds({"a": ID})
+    for found in (TablePositions({0: 0}), SAME):
+        number = next(n for n, q in at.open.items() if isinstance(q, KINDS[type(found)]))
         at = answered(at, number, found, 10.0)
     assert at.topics["a"].active == {0: 0}
     assert begin(at.topics, at.pace, 10.0 + wait_s).topics["a"].reported_stops
@@ -260,19 +256,13 @@ def test_trial_lasts_until_what_was_read_has_been_worked_on():
 
 
 def test_committed_batch_ends_a_stop_at_once():
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
-    here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
-    here = answer(answer(here, AskPositions, TablePositions({0: 0, 1: 0})), AskTopicIds, TopicIds({"a": ID}))
-    here = answer(answer(here, ReadBatch, ReadResult(batches=[batch("a")])), AskTopicIds, TopicIds({"a": ID}))
-    here = answer(here, Commit, Landed(committed=True))
+    here = lost(STANDS, SAME, ReadResult(batches=[batch("a")]), SAME, LANDED)
     assert (stops(here), dict(here.at.topics["a"].tries)) == ({}, {})
 
 
 def test_look_without_an_answer_is_made_again_later():
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "out of range")})
-    here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(5.0)
-    here = answer(answer(here, AskPositions, Trouble("no answer")), AskTopicIds, TopicIds({"a": ID}))
-    stop = here.at.topics["a"].stops[0]
+    here = lost((AskPositions, Trouble("no answer")), SAME)
+    stop = first_stop(here)
     assert (stop.reason, stop.tries, stop.look_at) == ("out of range", 2, 5.0 + look_after_s(StopCause.OUT_OF_RANGE, 2))
     assert here.at.topics["a"].active == {1: 0}
 
@@ -307,13 +297,9 @@ def test_known_trouble_is_not_hidden_by_no_answer():
 @pytest.mark.parametrize("trouble", ["failed", "unavailable"])
 def test_trouble_of_a_topic_leaves_alone_what_of_it_was_not_read(trouble):
     """What a person must do about the one (`kgs accept-loss`) was hidden behind the other, for up to five minutes."""
-    here = reading(troubles={A0: (StopCause.OUT_OF_RANGE, "deleted")})
-    here = answer(answer(here, AskLogs, Trouble("")), AskTopicIds, Trouble("")).next_round(0.1)
-    here = answer(here, ReadBatch, ReadResult(**{trouble: {"a": "the transform raised"}}))
-    assert [(p, stop.reason) for p, stop in sorted(here.at.topics["a"].stops.items())] == [
-        (0, "deleted"),
-        (1, "the transform raised"),
-    ]
+    here = lost(ReadResult(**{trouble: {"a": "the transform raised"}}), after_s=0.1)
+    found = [(p, stop.reason) for p, stop in sorted(here.at.topics["a"].stops.items())]
+    assert found == [(0, "out of range"), (1, "the transform raised")]
 
 
 def test_answer_of_another_kind_is_an_error_of_ours():

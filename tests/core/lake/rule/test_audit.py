@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgs_core.lake.rule import (
-    NO_OFFSETS,
-    Fault,
-    LakeAudit,
-    LogPart,
-    StoredPositions,
-    TableAudit,
-    check_partition,
-)
+from kgs_core.lake.rule import NO_OFFSETS, Fault, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.lake.rule.positions import offset_sum
 from kgs_core.model import OffsetRange, TopicId
 
@@ -62,23 +54,15 @@ NAMED = [
     (stored(), range(10), (), log_of(*range(3), *range(4, 10)), ["foreign 1: 3 (rows where the log has no record)"]),
     (stored(gaps=[(2, 5)]), (0, 1, 5, 6, 7, 8, 9), (), ALL, []),
     (stored(gaps=[(2, 5)]), (0, 1, 5, 6, 7, 8, 9), (), LOG_GONE, []),
-    (
-        stored(gaps=[(2, 5)]),
-        (0, 1, 3, 5, 6, 7, 8, 9),
-        (),
-        ALL,
-        ["foreign 1: 3 (rows inside an accepted gap)"],
-    ),
+    (stored(gaps=[(2, 5)]), (0, 1, 3, 5, 6, 7, 8, 9), (), ALL, ["foreign 1: 3 (rows inside an accepted gap)"]),
     (stored(dead_letters_position=5), (*range(4), *range(5, 10)), (4,), ALL, []),
-    (
-        stored(dead_letters_position=5),
-        range(10),
-        (4,),
-        ALL,
-        ["doubled 1: 4 (row and dead letter of one record)"],
-    ),
+    (stored(dead_letters_position=5), range(10), (4,), ALL, ["doubled 1: 4 (row and dead letter of one record)"]),
     (stored(dead_letters_position=5), (*range(4), *range(5, 10)), (4, 4), ALL, ["doubled 1: 4 (dead letters)"]),
     (stored(dead_letters_position=9, redriven=(4, 7)), range(10), (4, 7), ALL, []),
+    # Dead letters are committed first: who is killed then leaves them above the position, and drops them on replay
+    (stored(0, 5, dead_letters_position=10), range(5), (7, 9), ALL, []),
+    # And what lay behind was deleted before it was read again, and that was accepted
+    (stored(0, 10, gaps=[(5, 10)], dead_letters_position=10), range(5), (7,), log_of(first=10), []),
     (stored(dead_letters_position=9, redriven=(4,)), (0, 1, 2, 3, 4, 5, 6, 8, 9), (4, 7), LOG_GONE, []),
     (
         stored(dead_letters_position=9, redriven=(4,)),
@@ -108,13 +92,7 @@ NAMED = [
         ALL,
         ["ahead 1: 6 (dead letters at or above their table's position 5)"],
     ),
-    (
-        stored(20, 10),
-        (),
-        (),
-        LOG_GONE,
-        ["contradiction: position 10 lies below the start 20"],
-    ),
+    (stored(20, 10), (), (), LOG_GONE, ["contradiction: position 10 lies below the start 20"]),
     (
         stored(gaps=[(8, 12)]),
         range(8),
@@ -136,16 +114,6 @@ NAMED = [
 @pytest.mark.parametrize(("place", "rows", "dead_letters", "log", "said"), NAMED)
 def test_what_is_wrong_is_reported_with_its_offsets(place, rows, dead_letters, log, said):
     assert findings(place, tuple(rows), dead_letters, log) == said
-
-
-def test_dead_letter_between_the_two_commits_is_right():
-    """Dead letters are committed first; who is killed then leaves them above the position, and drops them on replay."""
-    assert findings(stored(0, 5, dead_letters_position=10), range(5), (7, 9), ALL) == []
-
-
-def test_dead_letter_in_an_accepted_gap_is_right():
-    """Killed between the commits, what lay behind deleted before it was read again, and that accepted."""
-    assert findings(stored(0, 10, gaps=[(5, 10)], dead_letters_position=10), range(5), (7,), log_of(first=10)) == []
 
 
 def test_part_of_the_log_that_is_left_explains_that_part_only():
@@ -173,6 +141,27 @@ def test_at_most_a_handful_of_ranges_is_named():
     assert findings(stored(0, 100), range(1, 100, 2)) == [
         "lost 50: 0, 2, 4, 6, 8, 45 more ranges (log no longer there)"
     ]
+
+
+UNREAD = "deleted from Kafka's log before they were read"
+
+
+@pytest.mark.parametrize(
+    ("place", "log", "unread", "said"),
+    [
+        (stored(0, 10), LogPart(start=0, end=25), 15, []),
+        (stored(0, 10), LogPart(start=10, end=10), 0, []),
+        (stored(0, 10), LogPart(start=30, end=42), 32, [f"deleted unread 20: 10-29 ({UNREAD})"]),
+        (stored(0, 10, gaps=((4, 10),)), LogPart(start=10, end=10), 0, []),
+        (stored(None, None), LogPart(start=3, end=7), 7, [f"deleted unread 3: 0-2 ({UNREAD})"]),
+        (stored(0, 10), LOG_GONE, None, []),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_counted_and_what_was_deleted_before_is_a_fault(place, log, unread, said):
+    rows = range((place.position or 0) if not place.gaps else 4)
+    found = check_partition(place, offsets(*rows), NO_OFFSETS, log, "one_to_one")
+    assert (found.unread, [str(each) for each in found.findings], found.ok) == (unread, said, not said)
+    assert TableAudit("t", "t", "one_to_one", 1, (found,)).unread == unread
 
 
 def test_totals_are_sums_and_one_wrong_partition_is_enough():
@@ -242,63 +231,47 @@ def sinks(draw, *, every_kind=False, at_end=False):
     return Sink(place, tuple(rows), tuple(dead_letters), LogPart(covered, seen, end), records)
 
 
-SINKS = sinks(every_kind=True)
+def lost_row(sink, draw):
+    gone = draw(st.sampled_from(sink.rows))
+    return replace(sink, rows=tuple(o for o in sink.rows if o != gone)), {Fault.LOST: 1}
 
 
+def lost_dead_letter(sink, draw):
+    gone = draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
+    return replace(sink, dead_letters=tuple(o for o in sink.dead_letters if o != gone)), {Fault.LOST: 1}
+
+
+def doubled_row(sink, draw):
+    twice = draw(st.lists(st.sampled_from(sink.rows), min_size=1, max_size=5))
+    return replace(sink, rows=(*sink.rows, *twice)), {Fault.DOUBLED: len(twice)}
+
+
+def row_of_a_dead_letter(sink, draw):
+    both = draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
+    return replace(sink, rows=(*sink.rows, both)), {Fault.DOUBLED: 1}
+
+
+def row_without_position(sink, draw):
+    ahead = [sink.place.position + d for d in draw(st.sets(st.integers(0, 20), min_size=1, max_size=5))]
+    return replace(sink, rows=(*sink.rows, *ahead)), {Fault.AHEAD: len(ahead)}
+
+
+def row_of_nothing(sink, draw):
+    """Below the start, where the log has no record, or in a gap."""
+    in_log = range(sink.log.covered.start, sink.log.covered.end)
+    nothing = [*range(sink.place.start), *{*in_log} - sink.records, *filter(sink.in_gap, sink.span)]
+    return replace(sink, rows=(*sink.rows, draw(st.sampled_from(nothing)))), {Fault.FOREIGN: 1}
+
+
+@pytest.mark.parametrize(
+    "fault", [lost_row, lost_dead_letter, doubled_row, row_of_a_dead_letter, row_without_position, row_of_nothing]
+)
 @LIMITS
-@given(sinks())
-def test_sink_that_works_is_clean(sink):
+@given(sink=sinks(every_kind=True), data=st.data())
+def test_each_way_to_be_wrong_is_named_and_nothing_else_is(fault, sink, data):
+    broken, wanted = fault(sink, data.draw)
     assert sink.findings() == ()
-
-
-@LIMITS
-@given(SINKS, st.data())
-def test_lost_row_is_named(sink, data):
-    gone = data.draw(st.sampled_from(sink.rows))
-    broken = replace(sink, rows=tuple(o for o in sink.rows if o != gone))
-    assert broken.faults() == {Fault.LOST: 1}
-    assert broken.findings()[0].ranges == (OffsetRange(gone, gone + 1),)
-
-
-@LIMITS
-@given(SINKS, st.data())
-def test_lost_dead_letter_is_named(sink, data):
-    gone = data.draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
-    assert replace(sink, dead_letters=tuple(o for o in sink.dead_letters if o != gone)).faults() == {Fault.LOST: 1}
-
-
-@LIMITS
-@given(SINKS, st.data())
-def test_doubled_row_is_named(sink, data):
-    twice = data.draw(st.lists(st.sampled_from(sink.rows), min_size=1, max_size=5))
-    assert replace(sink, rows=(*sink.rows, *twice)).faults() == {Fault.DOUBLED: len(twice)}
-
-
-@LIMITS
-@given(SINKS, st.data())
-def test_row_of_a_dead_letter_is_named(sink, data):
-    both = data.draw(st.sampled_from([o for o in sink.dead_letters if o in sink.span]))
-    assert replace(sink, rows=(*sink.rows, both)).faults() == {Fault.DOUBLED: 1}
-
-
-@LIMITS
-@given(SINKS, st.sets(st.integers(0, 20), min_size=1, max_size=5))
-def test_row_without_position_is_named(sink, distances):
-    ahead = tuple(sink.place.position + d for d in distances)
-    assert replace(sink, rows=(*sink.rows, *ahead)).faults() == {Fault.AHEAD: len(ahead)}
-
-
-@LIMITS
-@given(SINKS, st.data())
-def test_row_of_nothing_is_named(sink, data):
-    covered = sink.log.covered
-    nothing = [
-        *range(sink.place.start),
-        *(o for o in range(covered.start, covered.end) if o not in sink.records),
-        *(o for o in sink.span if sink.in_gap(o)),
-    ]
-    strange = data.draw(st.sampled_from(nothing))
-    assert replace(sink, rows=(*sink.rows, strange)).faults() == {Fault.FOREIGN: 1}
+    assert broken.faults() == wanted
 
 
 @LIMITS

@@ -1,6 +1,5 @@
 """Whose a table is, and how it changes hands: by what stands in its log alone."""
 
-from kgs_core.lake.rule.commit_rule import CommitDecision, judge
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.rule.table_owner import (
     REDRIVES,
@@ -54,16 +53,6 @@ class TestHandOver:
         assert owners(after) == {"new": ("t",), "other": ("u",)}
         assert hand_over(after, "old", "new") is None
 
-    def test_no_batch_of_the_old_group_can_be_committed_afterwards(self):
-        after = STORED | hand_over(STORED, "old", "new").new
-        for is_retry in (False, True):
-            verdict = judge(after, {OLD.position(0): 7}, {OLD.position(0): 9}, retry=is_retry)
-            assert verdict is CommitDecision.REFUSED
-
-    def test_dead_letters_that_the_old_group_is_redriving_are_refused(self):
-        after = STORED | hand_over(STORED, "old", "new").new
-        assert judge(after, {REDRIVES: None}, {REDRIVES: 1, OLD.redriven(0): 4}, retry=False) is CommitDecision.REFUSED
-
     def test_what_was_redriven_moves_with_its_table(self):
         stored = STORED | {OLD.redriven(0): 4, OLD.redriven_sum(0): 9, REDRIVES: 2}
         found = hand_over(stored, "old", "new")
@@ -75,10 +64,6 @@ class TestHandOver:
         found = hand_over(stored, "old", "new")
         assert (found.expected[NEW.position(0)], found.expected[NEW.start(0)]) == (CLOSED, 2)
         assert (found.new[NEW.position(0)], found.expected[NEW.epoch(0)]) == (7, None)
-
-    def test_no_start_of_the_old_group_can_be_fixed_afterwards(self):
-        after = STORED | hand_over(STORED, "old", "new").new
-        assert judge(after, {STARTS: 3}, {STARTS: 4, OLD.start(1): 0}, retry=False) is CommitDecision.REFUSED
 
     def test_what_moved_before_stays_as_the_new_group_has_it(self):
         """A change of hands that was ended after this table; then the old group began partition 1."""
