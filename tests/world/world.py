@@ -1,5 +1,6 @@
 """The whole group at one moment, and how time goes on: in fair rounds, or by small steps in any order."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kgs_core.group.controller.desired_state import is_settled
@@ -83,6 +84,18 @@ class World:
     def rounds(self, count: int) -> None:
         for _ in range(count):
             self.round()
+
+    def until(self, is_so: Callable[[], bool], most: int) -> int:
+        """Rounds until something is so: how many it took.
+
+        Raises:
+            TimeoutError: it is not so after `most` rounds.
+        """
+        for count in range(most + 1):
+            if is_so():
+                return count
+            self.round()
+        raise TimeoutError(f"not so after {most} rounds, at {self.clock.now:g} s")
 
     def look(self) -> None:
         """See whether all that must hold does."""

@@ -63,7 +63,10 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
         excused=fleet.excused.union(unwanted),
     )
     commands: list[Command] = [
-        Note("quarantined", {"consumer": c, "failures": starts.failures[c], "why": starts.why.get(c)})
+        Note(
+            "quarantined",
+            {"consumer": c, "failures": starts.failures[c]} | ({"why": starts.why[c]} if starts.why.get(c) else {}),
+        )
         for c in sorted(starts.quarantined - state.said.quarantined)
     ]
     commands += [Stop(handle) for handle in (*unwanted, *overdue)]

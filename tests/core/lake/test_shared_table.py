@@ -202,7 +202,7 @@ def test_a_topic_with_other_columns_does_not_begin(storage, opened):
     with pytest.raises(UnsafeError) as refused:
         opened(schema={"n": "string", "m": "int"})
     assert str(refused.value) == (
-        "topic b: table t is filled from a, and the columns do not agree: n is int64, wanted string; m is missing: "
+        "topic b: table t is filled from a, and the columns do not agree: m is missing; n is int64, wanted string: "
         "give the topic another table, or the same columns"
     )
     with pytest.raises(UnsafeError, match="n is int64, wanted string: give"):

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.ingest.opening.owned_topics import OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
@@ -18,8 +17,9 @@ from kgs_core.runtime.throughput_log import ConsumerStatus
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.watchdog import RoundLimit
 from tests.core.group.membership.membership_words import gives, member
-from tests.core.ingest.test_owned_topics import YAML, MemoryKafka
+from tests.core.ingest.test_owned_topics import MemoryKafka
 from tests.group_offsets import MemoryOffsets
+from tests.kgs_yaml import kgs_yaml
 from tests.waiting import wait_until
 
 TOPICS = 40
@@ -70,7 +70,7 @@ class Rounds:
 
 @pytest.fixture
 def lake(tmp_path):
-    settings = parse_settings(YAML.format(root=tmp_path).encode(), "kgs.yaml", {})
+    settings = kgs_yaml(tmp_path, {"pattern": "t.*"}, {"topic": "broken", "transform_arrow": "nothing:here"})
     lake = SlowLake(open_lake(settings.lake))
     lake.settings = settings
     yield lake

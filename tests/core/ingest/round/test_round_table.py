@@ -80,10 +80,10 @@ def lost(*answers, after_s=5.0):
 @pytest.mark.parametrize(
     ("trouble", "stopped"),
     [
-        ({"lost": {A0: "out of range"}}, {A0: StopCause.OUT_OF_RANGE}),
-        ({"corrupt": {A0: "bad CRC"}}, {A0: StopCause.CORRUPT}),
-        ({"refused": {A0: "not authorized"}}, {A0: StopCause.DENIED}),
-        ({"silent": {A0: "nothing came"}}, {A0: StopCause.NO_ANSWER}),
+        ({"troubles": {A0: (StopCause.OUT_OF_RANGE, "out of range")}}, {A0: StopCause.OUT_OF_RANGE}),
+        ({"troubles": {A0: (StopCause.CORRUPT, "bad CRC")}}, {A0: StopCause.CORRUPT}),
+        ({"troubles": {A0: (StopCause.DENIED, "not authorized")}}, {A0: StopCause.DENIED}),
+        ({"troubles": {A0: (StopCause.NO_ANSWER, "nothing came")}}, {A0: StopCause.NO_ANSWER}),
         ({"failed": {"a": "the transform raised"}}, {A0: StopCause.TOPIC_FAILED, A1: StopCause.TOPIC_FAILED}),
         ({"unavailable": {"a": "disk full"}}, {A0: StopCause.NO_ANSWER, A1: StopCause.NO_ANSWER}),
         ({"stopped": {A0: (0, "not JSON")}}, {A0: StopCause.BAD_RECORD}),
