@@ -1,28 +1,48 @@
 """Dead letters that become rows: once, whatever is killed, run again or run beside; and the audit knows of them."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.ingest.replay.redrive import Redrive, TopicRedrive
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.handover import adoption
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
 from tests.core.ingest.letters import Chosen
-from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
-from tests.failpoints import KilledError
-from tests.kgs_yaml import LONGS, kgs_yaml
-from tests.meanwhile import before
+from tests.core.lake.test_adoption import MemoryKafka, put_kafka
+from tests.failpoints import crash_at
 from tests.sink import FakeRecord, Sink
 
+ROOT = Path(__file__).parents[3]
+TEXT = """
+group: {group}
+kafka: {{bootstrap_servers: "127.0.0.1:9"}}
+lake: {{root: {root}, checkpoint_interval: 5}}
+topics: [{{topic: t, table: t, format: json, schema: {{n: long}}{more}}}]
+"""
 
-def settings_of(storage, group="g", **rule):
-    return kgs_yaml(storage.root, LONGS | rule, group=group)
+
+def settings_of(storage, group="g", more=""):
+    return parse_settings(TEXT.format(group=group, root=storage.root, more=more).encode(), "kgs.yaml", {})
 
 
 def redriven(storage, chosen=EVERY_LETTER, dry_run=False, **settings):
     return Redrive(settings_of(storage, **settings), "t").run(chosen, dry_run=dry_run)
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return Storage(str(tmp_path))
 
 
 @pytest.fixture
@@ -135,21 +155,31 @@ def test_a_letter_in_an_accepted_gap_stays_one(storage, sink):
 
 
 def test_of_two_at_once_one_looks_again(storage, sink, monkeypatch):
-    others = []
-    before(monkeypatch, TopicRedrive, "_commit", lambda: others.append(redriven(storage, Chosen(offsets=range(20)))))
+    commit, others = TopicRedrive._commit, []
+
+    def outrun(self, base, rows):
+        if not others:
+            others.append(None)
+            others[0] = redriven(storage, Chosen(offsets=range(20)))
+        return commit(self, base, rows)
+
+    monkeypatch.setattr(TopicRedrive, "_commit", outrun)
     found = redriven(storage)
     assert (others[0].passed, found.passed, found.done, found.failed["not_json"]) == (3, 2, 3, 5)
     assert_exact(storage, GOOD + MENDED)
 
 
 def test_another_of_as_many_letters_and_the_same_sum_of_offsets_is_not_taken_for_ours(storage, sink, monkeypatch):
-    others = []
+    write, others = TableLog.write, []
 
-    def outrun():
-        others.append(redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={14, 24})))
+    def outrun(*args):
+        if others:
+            return write(*args)
+        others.append(None)
+        others[0] = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={14, 24}))
         raise ConnectionError("no reply")
 
-    before(monkeypatch, TableLog, "write", outrun)
+    monkeypatch.setattr(TableLog, "write", outrun)
     found = redriven(storage, Chosen(WRONG_TYPE, frozenset({0}), offsets={4, 34}))
     assert (others[0].passed, found.passed) == (2, 2)
     assert_exact(storage, GOOD + MENDED)
@@ -163,18 +193,36 @@ def test_one_that_is_outrun_for_ever_says_so(storage, sink, monkeypatch):
 
 def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
-    before(monkeypatch, TopicRedrive, "_commit", lambda: carry_out(*adopting(settings_of(storage, "h"))))
-    with pytest.raises(UnsafeError, match="group g has handed it over"):
-        redriven(storage)
+    commit = TopicRedrive._commit
+
+    def adopted(self, base, rows):
+        adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
+        for table in adopting.pending(()):
+            adopting.carry_out(table)
+        return commit(self, base, rows)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicRedrive, "_commit", adopted)
+        with pytest.raises(UnsafeError, match="group g has handed it over"):
+            redriven(storage)
     assert redriven(storage, group="h").passed == 5
     assert_exact(storage, GOOD + MENDED, group="h")
 
 
 @pytest.mark.parametrize(("point", "landed"), [("redrive-written", 0), ("redriven", 5)])
-def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, killer, point, landed):
-    killer[point] = 1
-    with pytest.raises(KilledError):
-        redriven(storage)
+def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, tmp_path, point, landed):
+    """A process of its own: only a real kill leaves what a kill leaves."""
+    program = f"""
+from tests.core.ingest import test_redrive as t
+t.redriven(t.Storage({storage.root!r}))
+"""
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    environment = os.environ | crash_at(point, folder)
+    command = [sys.executable, "-c", program]
+    killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (folder / point).exists()
     assert_exact(storage, GOOD + (MENDED if landed else []))
     found = redriven(storage)
     assert (found.passed, found.done) == (5 - landed, landed)
@@ -187,16 +235,22 @@ def without_fours(rows, topic):
 
 
 def test_a_transform_is_asked_too_and_may_leave_rows_out(storage, sink):
-    rule = {"rows": "filter", "transform_arrow": "tests.core.ingest.test_redrive:without_fours"}
-    found = redriven(storage, LetterFilter(partitions=frozenset({0})), **rule)
+    more = ", rows: filter, transform_arrow: tests.core.ingest.test_redrive:without_fours"
+    found = redriven(storage, LetterFilter(partitions=frozenset({0})), more=more)
     assert (found.passed, found.dropped) == (2, 2)
     rows = [r["_offset"] for r in sink.rows() if r["_partition"] == 0 and sinks.bad(r["_offset"])]
     assert sorted(rows) == [14, 34]
-    assert audit_lake(settings_of(storage, **rule), with_log=False).ok
+    assert audit_lake(settings_of(storage, more=more), with_log=False).ok
 
 
 def test_what_cannot_be_redriven_is_refused_with_its_reason(storage, sink):
     with pytest.raises(ConfigError, match="table u: no topic fills it"):
         Redrive(settings_of(storage), "u")
     with pytest.raises(UnsafeError, match="its columns are not the configured ones"):
-        redriven(storage, schema={"n": "long", "m": "string"})
+        Redrive(other_columns(storage), "t").run()
+
+
+def other_columns(storage):
+    return parse_settings(
+        TEXT.format(group="g", root=storage.root, more="").replace("n: long", "n: long, m: string").encode(), "k", {}
+    )
