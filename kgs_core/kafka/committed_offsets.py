@@ -57,7 +57,8 @@ class GroupOffsets:
         deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                found = self._made.get().committed(wanted, timeout=TIMEOUT_S)
+                left_s = max(deadline - time.monotonic(), _AGAIN_S)
+                found = self._made.get().committed(wanted, timeout=left_s)
                 break
             except KafkaException as e:
                 # The first question of a group may reach its coordinator before that has loaded it. The client looks

@@ -13,7 +13,6 @@ import pytest
 
 from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta import delta_lake
 from kgs_core.lake.delta.delta_log import load_transactions
@@ -21,8 +20,8 @@ from kgs_core.lake.delta.intent_store import encode_intent, intent_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption, migration
 from kgs_core.lake.rule.combining import CommitIntent
-from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
+from tests.core.lake.changing_hands import MemoryKafka
 from tests.failpoints import crash_at
 from tests.sink import Sink
 
@@ -33,26 +32,6 @@ kafka: {{bootstrap_servers: "127.0.0.1:9"}}
 lake: {{root: {root}, checkpoint_interval: 5}}
 topics: [{{topic: t, table: t, format: json, schema: {{n: long}}}}]
 """
-
-
-class MemoryKafka:
-    """One topic `t`."""
-
-    def __init__(self, topic_id="id1", partitions=2, first=0, end=100):
-        self.found = TopicDescription(TopicId(topic_id), partitions)
-        self.range = {"earliest": first, "latest": end}
-
-    def list_topics(self):
-        return ["t"]
-
-    def describe(self, topics):
-        return {topic: self.found for topic in topics if topic == "t"}
-
-    def topic_ids(self, topics):
-        return {topic: self.found.topic_id if topic == "t" else None for topic in topics}
-
-    def offsets(self, tps, which):
-        return dict.fromkeys(tps, self.range[which])
 
 
 @pytest.fixture
