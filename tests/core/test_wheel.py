@@ -14,7 +14,7 @@ import pytest
 
 from kgs_core import __version__
 from kgs_core.extras import MODULES
-from tests.wheel import ROOT, build_wheel, install, kgs
+from tests.wheel import ROOT, build_wheel, environ, install, kgs
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def test_the_commands_that_its_description_names_are_there(room):
 def test_it_runs_from_the_wheel_and_not_from_the_source(room):
     program = "import kgs_core, kgs_dagster as d; print(kgs_core.__version__, kgs_core.__file__, d.__file__, sep='\\n')"
     python = [room / "venv/bin/python", "-P", "-c", program]
-    done = subprocess.run(python, cwd=room, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(python, cwd=room, env=environ(), capture_output=True, text=True, check=True, timeout=60)
     version, *files = done.stdout.splitlines()
     assert all(Path(file).is_relative_to(room / "venv") for file in files)
     assert version == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
