@@ -51,7 +51,11 @@ def build_defs(
     *,
     experiments: bool = False,
 ) -> dg.Definitions:
-    """Definitions of these groups (None: whom KGS_CONFIG names), and of experiments, once in all that is merged."""
+    """Definitions of these groups (None: whom KGS_CONFIG names), and of experiments, once in all that is merged.
+
+    Raises:
+        ConfigError: a configuration that cannot be used.
+    """
     found = configured_groups() if groups is None else groups
     overrides = resource_overrides or {}
     parts = [_group_defs(group, overrides) for group in found]

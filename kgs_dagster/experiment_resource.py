@@ -43,7 +43,11 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return ExperimentFolder(experiment_settings().folder or own)
 
     def recording(self, name: str) -> Path:
-        """A file of a recorded load, which must lie in the folder for them, also by way of links."""
+        """A file of a recorded load, which must lie in the folder for them, also by way of links.
+
+        Raises:
+            ConfigError: there is no such folder, or the file is elsewhere, be it by way of a link.
+        """
         recordings = experiment_settings().recordings
         if recordings is None:
             raise ConfigError(
@@ -74,7 +78,11 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         return workload, replace(conditions, record_latency=self.latency)
 
     def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[ExperimentRun, Replayed]]":
-        """The experiment runs in their order, each as soon as it is there."""
+        """The experiment runs in their order, each as soon as it is there.
+
+        Raises:
+            PermanentError: Spark does not start, or fails.
+        """
         master = experiment_settings().spark_master
         if master is not None:
             yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)

@@ -86,7 +86,11 @@ class DagsterFleet:
         self._looked_s = float("-inf")
 
     def runs(self) -> tuple[Run, ...]:
-        """Every run that has not ended, and those that ended of late but the unwanted; oldest first."""
+        """Every run that has not ended, and those that ended of late but the unwanted; oldest first.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
         now = self._clock()
         with database("runs cannot be read"):
             if self._unwanted is None:
@@ -114,11 +118,19 @@ class DagsterFleet:
         return int(attempt) + 1 if attempt.isdigit() else 1
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Refused: runs are started by those who ask Dagster for them."""
+        """Refused: runs are started by those who ask Dagster for them.
+
+        Raises:
+            PermanentError: always.
+        """
         raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:
-        """Ask a run to drain and end, and note why; nothing where it has ended, or was asked before."""
+        """Ask a run to drain and end, and note why; nothing where it has ended, or was asked before.
+
+        Raises:
+            TransientError: it could not be asked.
+        """
         with database(f"run {handle} cannot be stopped"):
             run = self._instance.get_run_by_id(handle)
             if run is None or run.status in (*ENDED, dg.DagsterRunStatus.CANCELING):
@@ -137,13 +149,20 @@ class DagsterFleet:
         self.stop(handle, "nobody wants it any more")
 
     def stop_overdue(self, handle: str) -> None:
-        """As `stop`, of a run that has not reported in time."""
+        """As `stop`, of a run that has not reported in time.
+
+        Raises:
+            TransientError: it could not be asked.
+        """
         self.stop(handle, f"no report within {self._group.settings.membership.start_timeout_s:g} s")
 
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
 
         None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
         """
         with database("runs cannot be read"):
             is_over = self._is_over(process.run_id)
@@ -160,6 +179,9 @@ class DagsterFleet:
 
         Returns:
             Their handles.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
         """
         now = self._clock()
         lost = []
@@ -183,6 +205,9 @@ class DagsterFleet:
 
         Returns:
             The runs.
+
+        Raises:
+            PortError: Dagster's database or the cluster does not answer, or refuses it.
         """
         if not in_cluster(self._instance):
             return ()

@@ -62,6 +62,9 @@ def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collect
     """Delete Jobs that have not ended and whose runs are over, and return these runs.
 
     Dagster leaves them, and their pods may start, or read on.
+
+    Raises:
+        PortError: the cluster does not answer, or refuses it.
     """
     open_ = {_run_id(job): job for job in api.jobs(_RUN_LABEL) if pods_to_come([job])}
     late = sorted(over([run_id for run_id, job in open_.items() if "deletionTimestamp" not in job["metadata"]]))

@@ -68,14 +68,22 @@ class Rebalance:
         self.written_s: float | None = None
 
     def claim(self, instance: dg.DagsterInstance, run_id: str) -> None:
-        """Write this process on the run, when its first step begins: see `run_process.claim_run`."""
+        """Write this process on the run, when its first step begins: see `run_process.claim_run`.
+
+        Raises:
+            Failure: the run was given up meanwhile.
+        """
         if not self._is_claimed:
             claim_run(instance, run_id)
             self._is_claimed = True
 
     @property
     def run(self) -> "RebalanceRun":
-        """The one controller of this run."""
+        """The one controller of this run.
+
+        Raises:
+            ConfigError: no such algorithm.
+        """
         if self._run is None:
             from kgs_core.runtime.rebalance_ports import Reference
             from kgs_core.runtime.rebalance_run import RebalanceRun

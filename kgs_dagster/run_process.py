@@ -42,6 +42,9 @@ def claim_run(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]
     """Write this process on its run, before anything else: from here on it can be told whether the run lives.
 
     A Failure where the run was given up meanwhile, and perhaps another one has been started in its place.
+
+    Raises:
+        Failure: the run was given up meanwhile, and perhaps another one has been started in its place.
     """
     process = HostProcess.current({RUN_ID: run_id})
     with suppress(OSError):  # then nobody can end it but Dagster

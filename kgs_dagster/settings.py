@@ -79,7 +79,11 @@ class ExperimentSettings:
 
 
 def groups() -> tuple[GroupConfig, ...]:
-    """Every group that is configured; none is no mistake."""
+    """Every group that is configured; none is no mistake.
+
+    Raises:
+        ConfigError: a file that cannot be used, or two files for one group.
+    """
     named = [Path(path) for path in os.environ.get(CONFIG, "").split(os.pathsep) if path]
     paths = named or [DEFAULT_CONFIG] * DEFAULT_CONFIG.is_file()
     return name_groups([(load_client_settings(path.absolute(), os.environ), path.resolve()) for path in paths])
@@ -117,7 +121,11 @@ def runs_are_pods(group: GroupConfig) -> bool:
 
 
 def experiment_settings() -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS."""
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
+
+    Raises:
+        ConfigError: a baseline that there is not, or an address where a folder must be.
+    """
     named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
     if wrong := [name for name in baselines if find_baseline(name) is None]:

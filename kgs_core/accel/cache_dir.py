@@ -11,7 +11,11 @@ from kgs_core.errors import PermanentError
 
 
 def cache_directory() -> Path:
-    """`$KGS_CACHE`, or `~/.cache/kgs`; not created here."""
+    """`$KGS_CACHE`, or `~/.cache/kgs`; not created here.
+
+    Raises:
+        PermanentError: neither is known.
+    """
     try:
         return Path(os.environ.get("KGS_CACHE") or Path.home() / ".cache" / "kgs").absolute()
     except RuntimeError as error:
@@ -23,6 +27,9 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
 
     One process builds, the others wait for it. `build` fills a directory beside the target that takes the target's
     name only when it is complete, so a killed build leaves nothing that looks finished.
+
+    Raises:
+        PermanentError: the cache directory cannot be written, or whatever `build` raises.
     """
     try:
         if target.is_dir():

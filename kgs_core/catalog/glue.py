@@ -28,7 +28,11 @@ _IS_DELTA = {
 
 
 def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
-    """The catalogue of these settings; it is not asked yet."""
+    """The catalogue of these settings; it is not asked yet.
+
+    Raises:
+        ConfigError: boto3 is not installed, or knows no region; the lake is not on S3.
+    """
     require("glue", "catalog: kind 'glue'")
     import boto3
     from botocore.config import Config

@@ -43,6 +43,9 @@ def ask(client: httpx2.Client, method: str, url: str, body: Mapping[str, Any] | 
     """The answer to one question.
 
     `timeout_s`: how long the whole of it may take, beside the client's own limits for each step.
+
+    Raises:
+        httpx2.HTTPError, httpx2.InvalidURL, OSError: there is none, or it is too long, or too late.
     """
     return answer_within(STEPS * timeout_s, lambda: _heard(client, method, url, body, timeout_s), "catalogue")
 

@@ -42,7 +42,11 @@ class TableRegistration:
 
 
 def open_catalog(settings: Settings, section: CatalogSettings) -> Catalog:
-    """The catalogue that the settings name; it is not asked yet."""
+    """The catalogue that the settings name; it is not asked yet.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
     catalog: Catalog = resolve_name(CATALOGS[section.kind])(settings, section)
     return catalog
 
@@ -53,6 +57,10 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     Args:
         done: told of each table; those that are not there yet are passed over.
         tables: only these, by their path under the lake's root; empty: all.
+
+    Raises:
+        ConfigError: no catalogue is configured, or `tables` names a table that is none of them.
+        PortError: the lake does not say which tables there are.
     """
     section = settings.catalog
     if section is None:

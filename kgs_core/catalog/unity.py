@@ -31,7 +31,12 @@ _NO_SUCH_API = (_NOT_FOUND, _NO_METHOD, _NOT_IMPLEMENTED)
 
 
 def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
-    """The catalogue of these settings; it is not asked yet."""
+    """The catalogue of these settings; it is not asked yet.
+
+    Raises:
+        ConfigError: the certificates cannot be read.
+        PermanentError: the file that `token` names cannot be read.
+    """
     token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ConfigError(["catalog: the token has characters that no header can have: check it"])

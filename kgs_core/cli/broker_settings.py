@@ -18,7 +18,11 @@ _ANY_TOPIC = [{"pattern": ".*"}]
 
 
 def broker_settings(config_file: Path, bootstrap_servers: str | None) -> Settings:
-    """Settings to look at topics with: the configuration's, of which its rules may be unfinished, or those brokers."""
+    """Settings to look at topics with: the configuration's, of which its rules may be unfinished, or those brokers.
+
+    Raises:
+        ConfigError: neither is there, or what is wrong is no rule.
+    """
     if bootstrap_servers is not None:
         tree: Any = {"group": "none", "kafka": {"bootstrap_servers": bootstrap_servers}, "lake": {"root": "none"}}
         return _parsed(tree, "--bootstrap-servers", {})

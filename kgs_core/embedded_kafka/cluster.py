@@ -133,12 +133,20 @@ class EmbeddedKafka:
         _end([node])
 
     def restart(self, node: KafkaNode) -> None:
-        """Starts a node that was killed or stopped, with its data and port, and waits until it serves."""
+        """Starts a node that was killed or stopped, with its data and port, and waits until it serves.
+
+        Raises:
+            PermanentError: it does not start (with the end of its log).
+        """
         node.begin()
         node.wait_ready()
 
     def watch(self) -> NoReturn:
-        """Looks after the nodes until it is interrupted, or one has ended by itself."""
+        """Looks after the nodes until it is interrupted, or one has ended by itself.
+
+        Raises:
+            PermanentError: a node ended by itself (with the end of its log).
+        """
         while True:
             for node in self.nodes:
                 node.check_running()

@@ -65,7 +65,11 @@ def _resolve(java: JavaHome, directory: Path) -> None:
 
 
 def ivy_jar() -> Path:
-    """Ivy as PySpark brings it along, run by `java -jar`."""
+    """Ivy as PySpark brings it along, run by `java -jar`.
+
+    Raises:
+        PermanentError: there is no PySpark.
+    """
     spec = find_spec("pyspark")  # not imported: that costs a second
     for place in (spec.submodule_search_locations if spec else None) or ():
         for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):

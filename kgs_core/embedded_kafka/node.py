@@ -92,7 +92,11 @@ class KafkaNode:
             )
 
     def end_format(self, process: "subprocess.Popen[bytes]") -> None:
-        """Waits for what `begin_format` started."""
+        """Waits for what `begin_format` started.
+
+        Raises:
+            PermanentError: it failed or takes too long.
+        """
         try:
             failed = process.wait(_FORMAT_TIMEOUT_S) != 0
         except subprocess.TimeoutExpired:
@@ -118,7 +122,11 @@ class KafkaNode:
             )
 
     def wait_ready(self) -> None:
-        """Returns when the broker serves."""
+        """Returns when the broker serves.
+
+        Raises:
+            PermanentError: the process ended or takes too long.
+        """
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not self._says_ready():
             self.check_running()
@@ -127,7 +135,11 @@ class KafkaNode:
             time.sleep(_POLL_S)
 
     def check_running(self) -> None:
-        """Returns when the process runs."""
+        """Returns when the process runs.
+
+        Raises:
+            PermanentError: it does not (with the end of its log).
+        """
         if self.pid is None:
             raise self._error("has ended")
 

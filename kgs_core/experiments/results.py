@@ -81,7 +81,11 @@ def replays_of(table: pa.Table) -> Iterator[Replayed]:
 def save_results(
     path: Path, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """Write a Parquet file that appears when it is whole; `notes` are further metadata of it."""
+    """Write a Parquet file that appears when it is whole; `notes` are further metadata of it.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
     schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
     with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
         for one in replays:
@@ -89,7 +93,11 @@ def save_results(
 
 
 def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
-    """What `save_results` wrote."""
+    """What `save_results` wrote.
+
+    Raises:
+        ConfigError: no such file, or one of something else.
+    """
     try:
         table = pq.read_table(path)
         conditions = conditions_of(table.schema.metadata[_CONDITIONS])

@@ -98,7 +98,11 @@ class ExperimentFolder:
         return self.root / "algorithm_summary.parquet"
 
     def register(self, workload: Workload, conditions: Conditions) -> Path:
-        """Keep a recorded load for good: what an experiment was made with must not change under it."""
+        """Keep a recorded load for good: what an experiment was made with must not change under it.
+
+        Raises:
+            ConfigError: a name that cannot be, or that another load has.
+        """
         key = workload.key
         if _RECORDED_KEY.fullmatch(key) is None:
             raise ConfigError([f"workload '{key}': use letters, digits, '.', '_' and '-', at most 100"])
@@ -112,14 +116,22 @@ class ExperimentFolder:
         return path
 
     def save_workload(self, workload: Workload, conditions: Conditions) -> Path:
-        """Write a load."""
+        """Write a load.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
         path = self.workload_file(workload.key)
         _make(path.parent)
         _save_load(path, workload, conditions)
         return path
 
     def recorded(self, key: str) -> tuple[Workload, Conditions]:
-        """A registered load."""
+        """A registered load.
+
+        Raises:
+            ConfigError: there is none.
+        """
         path = self.workload_file(key)
         if _RECORDED_KEY.fullmatch(key) is None or not path.exists():
             raise ConfigError(
@@ -128,7 +140,11 @@ class ExperimentFolder:
         return _load_load(path)
 
     def save_run(self, one: Replayed, conditions: Conditions) -> Summary:
-        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay."""
+        """Write the rows of a run, and its summary beside them, which takes longer to compute than to replay.
+
+        Raises:
+            ConfigError: they cannot be written.
+        """
         (summary,) = summarize([one], conditions)
         path = self.run_file(one.workload, one.name)
         _make(path.parent)
@@ -137,14 +153,22 @@ class ExperimentFolder:
         return summary
 
     def summaries(self) -> list[Summary]:
-        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed it."""
+        """Of all runs that there are, by load and name, with CBS where all published algorithms have replayed it.
+
+        Raises:
+            ConfigError: a file that cannot be read.
+        """
         found: list[Summary] = []
         for folder in (self.root / "packing_run").glob("*/"):
             found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
         return sorted(found, key=_place)
 
     def save_summaries(self, summaries: Sequence[Summary]) -> Path:
-        """Write the summary of all experiment runs."""
+        """Write the summary of all experiment runs.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
         _make(self.root)
         with whole_file(self.summary_file) as partial:
             table = pa.Table.from_pylist([_summary_row(one) for one in summaries], _SUMMARIES)
@@ -152,7 +176,11 @@ class ExperimentFolder:
         return self.summary_file
 
     def load_summaries(self) -> list[Summary]:
-        """The summary as it was last made."""
+        """The summary as it was last made.
+
+        Raises:
+            ConfigError: it has not been made.
+        """
         path = self.summary_file
         try:
             return [_summary_of(row) for row in pq.read_table(path).to_pylist()]
@@ -162,7 +190,11 @@ class ExperimentFolder:
             raise ConfigError([f"{path}: no summary in it: make the summary again"]) from None
 
     def save_plot(self, name: str, svg: str) -> Path:
-        """Write a picture."""
+        """Write a picture.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
         path = self.root / f"{name}.svg"
         _make(self.root)
         write_whole(path, svg.encode())

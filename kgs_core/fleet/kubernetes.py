@@ -129,7 +129,11 @@ class KubernetesFleet:
             return False if pod.uid in self._look.living else None
 
     def end_all(self, timeout_s: float, interrupt: Callable[[], bool] = lambda: False) -> tuple[ConsumerId, ...]:
-        """See `ControllerFleet`."""
+        """See `ControllerFleet`.
+
+        Raises:
+            PortError: the cluster does not answer, or refuses it.
+        """
         deadline = self._clock() + timeout_s
         while left := [run for run in self.runs() if not run.is_over]:
             for run in left:
@@ -264,7 +268,12 @@ class KubernetesFleet:
 
 
 def kubernetes_fleet(settings: Settings, options: FleetOptions) -> KubernetesFleet:
-    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once."""
+    """The consumers of the group in the cluster that KUBECONFIG names, or that this pod is in. Looks once.
+
+    Raises:
+        ConfigError: no image is named, or consumers are to end with a process of this machine.
+        PortError: there is no cluster, it does not answer, or it refuses to show Jobs and pods.
+    """
     if options.consumers_end_with is not None:
         raise ConfigError(["--end-with: consumers in a cluster cannot see a process of this machine: leave it out"])
     api = connect()

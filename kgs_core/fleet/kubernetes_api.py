@@ -51,29 +51,55 @@ class KubernetesApi:
         return hashlib.sha256(told).hexdigest()[:16]
 
     def jobs(self, selector: str) -> list[Object]:
-        """The Jobs with these labels, as of now."""
+        """The Jobs with these labels, as of now.
+
+        Raises:
+            TransientError: no answer.
+            PermanentError: it is refused; says which right is missing.
+        """
         return self._list(self._batch.list_namespaced_job, "Jobs", selector)
 
     def pods(self, selector: str) -> list[Object]:
-        """The pods with these labels, as of now."""
+        """The pods with these labels, as of now.
+
+        Raises:
+            TransientError, PermanentError: see `jobs`.
+        """
         return self._list(self._core.list_namespaced_pod, "pods", selector)
 
     def pod(self, name: str) -> Object | None:
-        """One pod, as of now; None: there is none of this name."""
+        """One pod, as of now; None: there is none of this name.
+
+        Raises:
+            TransientError, PermanentError: see `jobs`.
+        """
         return self._ask("get pods", self._core.read_namespaced_pod, name, self.namespace, passed_over=_GONE)
 
     def create_job(self, manifest: Object) -> bool:
-        """Make a Job, and say whether this call has; without an answer it may have been made."""
+        """Make a Job, and say whether this call has; without an answer it may have been made.
+
+        Raises:
+            TransientError: no answer: it may have been made.
+            PermanentError: it is refused.
+        """
         call = self._batch.create_namespaced_job
         return self._ask("create Jobs", call, self.namespace, manifest, passed_over=_TAKEN) is not None
 
     def delete_job(self, name: str, uid: str) -> None:
-        """Delete a Job with its pods; it stays until they have ended. Nothing where it is not there any more."""
+        """Delete a Job with its pods; it stays until they have ended. Nothing where it is not there any more.
+
+        Raises:
+            TransientError, PermanentError: see `create_job`.
+        """
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         self._ask("delete Jobs", self._batch.delete_namespaced_job, name, self.namespace, body=body, passed_over=_GONE)
 
     def delete_pod(self, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Ask this very pod to end, within `grace_s` or as long as it has itself; nothing where it is gone."""
+        """Ask this very pod to end, within `grace_s` or as long as it has itself; nothing where it is gone.
+
+        Raises:
+            TransientError, PermanentError: see `create_job`.
+        """
         body: Object = {"preconditions": {"uid": uid}, **({} if grace_s is None else {"gracePeriodSeconds": grace_s})}
         self._ask("delete pods", self._core.delete_namespaced_pod, name, self.namespace, body=body, passed_over=_GONE)
 

@@ -61,7 +61,11 @@ class ConsumerJobs:
     """The Jobs of one group: how they are found, and what they are made of."""
 
     def __init__(self, settings: Settings, namespace: str, cluster: str) -> None:
-        """Jobs of this group on this Kafka: a group of the same name elsewhere is another fleet."""
+        """Jobs of this group on this Kafka: a group of the same name elsewhere is another fleet.
+
+        Raises:
+            ConfigError: no image is named.
+        """
         if settings.kubernetes.image is None:
             raise ConfigError(["kubernetes.image: missing: name the image that consumers run in"])
         self._settings = settings

@@ -63,7 +63,11 @@ class LocalFleet:
     """The runs of one group on this machine; used by one thread."""
 
     def __init__(self, settings: Settings, command: Command, log_dir: Path, environ: Mapping[str, str]) -> None:
-        """Finds what runs already of this group on this Kafka; `log_dir` gets a `consumer-N.log` of each."""
+        """Finds what runs already of this group on this Kafka; `log_dir` gets a `consumer-N.log` of each.
+
+        Raises:
+            PermanentError: `log_dir` cannot be made.
+        """
         where = hashlib.sha256(settings.kafka.bootstrap_servers.encode()).hexdigest()[:8]
         self._prefix = f"{settings.group}@{where}/"
         self._deaf_after_s = settings.consumer.batch_timeout_s
@@ -90,7 +94,11 @@ class LocalFleet:
         )
 
     def start(self, consumer: ConsumerId) -> Run:
-        """Start one process for this consumer; one that runs already is returned instead."""
+        """Start one process for this consumer; one that runs already is returned instead.
+
+        Raises:
+            TransientError: the machine gives no process, no memory or no log file.
+        """
         self._look()
         running = [run for run in self.runs() if run.consumer == consumer and not run.is_over]
         if running:
@@ -218,7 +226,11 @@ def consume_command(config_file: Path, *more: str) -> Command:
 
 
 def local_fleet(settings: Settings, options: FleetOptions) -> LocalFleet:
-    """The processes of this machine, with this process's environment."""
+    """The processes of this machine, with this process's environment.
+
+    Raises:
+        PermanentError: the folder for logs cannot be made.
+    """
     _log.info("consumers are processes of this machine logs=%s", options.log_dir)
     more = [] if options.consumers_end_with is None else ["--end-with", str(options.consumers_end_with)]
     return LocalFleet(settings, consume_command(options.config_file, *more), options.log_dir, os.environ)

@@ -57,6 +57,10 @@ _FORM = TypeAdapter(PodProcess)
 
 
 def own_process(environ: Mapping[str, str] | None = None) -> Process:
-    """The process that calls, as its reports name it: by its pod, if it is in one that says so, else by its machine."""
+    """The process that calls, as its reports name it: by its pod, if it is in one that says so, else by its machine.
+
+    Raises:
+        PermanentError: this is no Linux.
+    """
     pod = PodProcess.current(environ)
     return this_process(environ) if pod is None else pod.as_process()

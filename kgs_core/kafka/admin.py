@@ -52,7 +52,11 @@ class KafkaAdmin:
         self._made = RotatingClient(settings, AdminClient)
 
     def choose_anew(self) -> None:
-        """Ask by a new client from now on, which may choose another broker."""
+        """Ask by a new client from now on, which may choose another broker.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
         self._made.renew()
 
     def create_topic(

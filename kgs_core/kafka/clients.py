@@ -25,7 +25,11 @@ _log = logging.getLogger(__name__)
 
 
 def token_source(config: Mapping[str, Any]) -> TokenSource | None:
-    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself."""
+    """Who gives the tokens of a client of this configuration; None: it needs none, or fetches them itself.
+
+    Raises:
+        PermanentError: a file cannot be read.
+    """
     if (function := config.get(TOKEN_FUNCTION)) is not None:
         return function_tokens(str(function))
     if any(secret_file(value) for key, value in config.items() if key.startswith(_OAUTH)):
@@ -36,7 +40,11 @@ def token_source(config: Mapping[str, Any]) -> TokenSource | None:
 
 
 def plain_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them."""
+    """Librdkafka's own settings of a client, secrets read; without those for tokens where we give them.
+
+    Raises:
+        PermanentError: a file cannot be read.
+    """
     given = dict(config)
     given.pop(TOKEN_FUNCTION, None)
     if any(secret_file(value) for key, value in given.items() if key.startswith(_OAUTH)):
@@ -74,7 +82,11 @@ class RotatingClient(Generic[T]):
     """
 
     def __init__(self, config: Mapping[str, Any], make: Callable[[dict[str, Any]], T]) -> None:
-        """Makes the first client; where there is only no token now, `get` does."""
+        """Makes the first client; where there is only no token now, `get` does.
+
+        Raises:
+            PermanentError: a setting is refused, a file cannot be read, or there will be no token.
+        """
         self._config, self._make = config, make
         self._lock = threading.Lock()
         self._last_logged = ""
@@ -97,7 +109,11 @@ class RotatingClient(Generic[T]):
             return self._client
 
     def another(self) -> T:
-        """A new client, beside the one there is."""
+        """A new client, beside the one there is.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
         with self._lock:
             return self._new()[0]
 
@@ -108,7 +124,11 @@ class RotatingClient(Generic[T]):
                 self._client = client
 
     def renew(self) -> None:
-        """Hand out a new client from now on."""
+        """Hand out a new client from now on.
+
+        Raises:
+            PortError: there cannot be one now.
+        """
         with self._lock:
             self._renew()
 

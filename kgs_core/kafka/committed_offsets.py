@@ -77,7 +77,11 @@ class GroupOffsets:
             self._wanted |= {tp: GroupOffset(offset, topic_id, table) for tp, offset in positions.items()}
 
     def begin_anew(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Have the group forget that it has read these partitions; those without an offset get this one."""
+        """Have the group forget that it has read these partitions; those without an offset get this one.
+
+        Raises:
+            PortError: Kafka did not answer, or refuses. What was done is done again by the same call.
+        """
         kept = {tp: at.offset for tp, at in self.committed(positions).items()}
         try:
             self._commit({tp: GroupOffset(kept.get(tp, offset), BEGINS_ANEW) for tp, offset in positions.items()})

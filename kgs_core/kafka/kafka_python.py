@@ -51,7 +51,11 @@ class ProvidedTokens(AbstractTokenProvider):  # type: ignore[misc]
         self._extensions: dict[str, str] = {}
 
     def token(self) -> str:
-        """A token that has not expired."""
+        """A token that has not expired.
+
+        Raises:
+            TokenRefusedError, TokenNotAnsweredError: there is none.
+        """
         try:
             found = self._source.token()
         except TransientError as e:
@@ -100,7 +104,12 @@ def _connected(settings: Settings, timeout_s: float) -> KafkaAdminClient:
 
 
 def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
-    """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out."""
+    """kafka-python's settings for those of librdkafka; network tuning that it has no name for is left out.
+
+    Raises:
+        PermanentError: a file of secrets cannot be read.
+        ConfigError: a mechanism that it does not have here, or certificates and keys that cannot be loaded.
+    """
     source = token_source(client)
     client = with_secrets("kafka.client", client)
     passed: dict[str, Any] = {ours: client[theirs] for theirs, ours in _PASSED.items() if theirs in client}

@@ -28,7 +28,11 @@ class OidcTokens:
     """Tokens for a client's id and secret (RFC 6749, 4.4), each used for most of its life (port `TokenSource`)."""
 
     def __init__(self, client: Mapping[str, str | int | bool]) -> None:
-        """Provider with librdkafka's settings `sasl.oauthbearer.*` and `https.ca.*`, files read with each token."""
+        """Provider with librdkafka's settings `sasl.oauthbearer.*` and `https.ca.*`, files read with each token.
+
+        Raises:
+            PermanentError: a file cannot be read.
+        """
         self._client = dict(client)
         self._lock = threading.Lock()
         self._kept: KeptToken | None = None

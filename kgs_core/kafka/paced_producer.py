@@ -95,7 +95,11 @@ class FlightProducer:
     """One producer over one cluster; `run` is called once."""
 
     def __init__(self, config: Mapping[str, str | int | float | bool], tally_file: Path | None = None) -> None:
-        """`config` overrides what is set here for safety and speed; `tally_file` is rewritten every second."""
+        """`config` overrides what is set here for safety and speed; `tally_file` is rewritten every second.
+
+        Raises:
+            PermanentError: the client refuses the settings.
+        """
         self.tally = Tally()
         self._tally_file = tally_file
         self._tally_due_s = 0.0
@@ -108,7 +112,12 @@ class FlightProducer:
             raise port_error(self._where, "client settings", error.args[0]) from error
 
     def run(self, due: DueRecords, stop: StopFlag, seconds: float | None = None, flush_s: float = 60.0) -> Tally:
-        """Send what is due until `seconds` of the replay are sent or `stop` is set; wait `flush_s` for the answers."""
+        """Send what is due until `seconds` of the replay are sent or `stop` is set; wait `flush_s` for the answers.
+
+        Raises:
+            PortError: the client failed for good.
+            TransientError: records were still unanswered after `flush_s`.
+        """
         try:
             self._keep_pace(due, stop, seconds)
             left = self._flush(flush_s)

@@ -37,6 +37,9 @@ class RecordTimes:
 
         Those that did not answer in time, or whose record has no time, are left out; so are those of more than
         `MOST_AT_ONCE` whose turn has not come.
+
+        Raises:
+            TransientError: Kafka does not answer at all.
         """
         self._known = {tp: known for tp, known in self._known.items() if positions.get(tp) == known[0]}
         new = sorted(positions.keys() - self._known.keys())

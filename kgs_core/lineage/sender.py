@@ -156,7 +156,12 @@ class ConsumerLineage:
 
 
 def open_openlineage(settings: Settings) -> Any:
-    """OpenLineage's client: to the address of the settings, or as its own environment and file say."""
+    """OpenLineage's client: to the address of the settings, or as its own environment and file say.
+
+    Raises:
+        ConfigError: it is not installed, or nothing says where to.
+        PermanentError: the file that the token stands in cannot be read.
+    """
     require("lineage", "section lineage")
     from openlineage.client import OpenLineageClient
     from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider

@@ -81,7 +81,11 @@ class LakeTable(Protocol):
         """
 
     def exists(self) -> bool:
-        """Whether the table is there."""
+        """Whether the table is there.
+
+        Raises:
+            TransientError: the store did not answer.
+        """
 
     def versions(self, apps: Collection[str]) -> dict[str, int | None]:
         """Stored version of each application id, as of now.
@@ -255,7 +259,11 @@ class Lake(Protocol):
         """
 
     def forget_intents(self, name: str) -> None:
-        """Remove what writers that have ended have left for others to commit."""
+        """Remove what writers that have ended have left for others to commit.
+
+        Raises:
+            TransientError: the store did not answer.
+        """
 
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""

@@ -39,7 +39,11 @@ _log = logging.getLogger(__name__)
 
 
 def open_registry(settings: RegistrySettings) -> "RegistryClient":
-    """The client of these settings: one in a process."""
+    """The client of these settings: one in a process.
+
+    Raises:
+        ConfigError: the settings' certificates cannot be read.
+    """
     return _client(settings, os.getpid())  # a forked process has no share in its parent's connections
 
 
@@ -115,7 +119,11 @@ class RegistryClient:
         return self._resolved(found.schema, number) if number is None else self.by_id(number)
 
     def register(self, subject: str, text: str) -> int:
-        """Id of an Avro schema, which becomes the newest of its subject."""
+        """Id of an Avro schema, which becomes the newest of its subject.
+
+        Raises:
+            PortError: the registry did not take it.
+        """
         self._renew()
         return self._ask(f"subject {subject}", lambda: self._plain.register_schema(subject, Schema(text, "AVRO")))
 

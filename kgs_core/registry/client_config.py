@@ -8,7 +8,11 @@ RETRY_WAIT_MS = 200
 
 
 def client_config(settings: RegistrySettings) -> dict[str, object]:
-    """Configuration of one client."""
+    """Configuration of one client.
+
+    Raises:
+        PermanentError: a file of secrets cannot be read.
+    """
     conf: dict[str, object] = {
         "url": settings.url,
         "timeout": settings.timeout_s,

@@ -54,7 +54,11 @@ class BatchLoop:
         self._stop = StopFlag()
 
     def run(self, stop: StopFlag) -> None:
-        """Until there is an end, asked for or assigned, and nothing is held any more."""
+        """Until there is an end, asked for or assigned, and nothing is held any more.
+
+        Raises:
+            ConfigError, PermanentError, TransientError: see `ConsumerContext.attempt`.
+        """
         self._stop = stop
 
         def wait(seconds: float) -> None:

@@ -73,7 +73,12 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
 
 
 def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTerms) -> Bill:
-    """The bill of a range of time that has begun, from the group's reports and the load that was published."""
+    """The bill of a range of time that has begun, from the group's reports and the load that was published.
+
+    Raises:
+        ConfigError: it has not begun yet, or is empty.
+        PortError: Kafka does not answer, or refuses.
+    """
     if asked.until_ms <= asked.since_ms:
         raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is no time at all"])
     if asked.since_ms >= now_ms:
@@ -104,7 +109,11 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
 
 def bill_of_load(name: str, measurements: Sequence[RecordedMeasurement], terms: BillTerms) -> Bill:
-    """What a recorded load would have cost; nobody has used anything for it."""
+    """What a recorded load would have cost; nobody has used anything for it.
+
+    Raises:
+        ConfigError: none of them has a speed.
+    """
     step_ms = round(terms.interval_s * 1000)
     begin_ms = round(measurements[0].time * 1000)
     evenly = [replace(m, time=(begin_ms + number * step_ms) / 1000) for number, m in enumerate(measurements)]

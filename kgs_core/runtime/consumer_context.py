@@ -83,7 +83,11 @@ class ConsumerContext:
         return self.runner.transform_schema(transform, topic, schema)
 
     def warm_up(self) -> None:
-        """Start the runner, with workers that can read at once."""
+        """Start the runner, with workers that can read at once.
+
+        Raises:
+            PortError: it does not start.
+        """
         try:
             self.runner.warm()
             if any(rule.transform for rule in self._settings.topics):
@@ -184,6 +188,10 @@ def open_reader(
     """A reader, closed at the end of the block; the process ends where that does not come to an end.
 
     `start_spark` gives the session where somebody else makes it; it is ended here all the same.
+
+    Raises:
+        PortError: Kafka or the lake refuses us.
+        AskedToEndError: see `StartUp.bear`.
     """
     admin = KafkaAdmin(admin_client(settings))
     lake = open_lake(settings.lake, str(consumer))

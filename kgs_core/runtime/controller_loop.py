@@ -128,14 +128,22 @@ class ControlLoop:
         return self.go_on(stop)
 
     def start(self, stop: StopFlag) -> None:
-        """Fence every older controller, and read the topics to their ends."""
+        """Fence every older controller, and read the topics to their ends.
+
+        Raises:
+            UnsafeError, PermanentError: a person must act.
+        """
         self.state, commands = begin(self._options, self._clock(), round(self._wall() * 1000))
         self._carry_out(commands, stop)
 
     def go_on(
         self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
     ) -> ControllerOutcome | None:
-        """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over."""
+        """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over.
+
+        Raises:
+            FencedError, UnsafeError, PermanentError: see `run`.
+        """
         while not self._is_over(stop) and not until(self.state):
             for event in self._events():
                 if not self._is_over(stop) and not until(self.state):

@@ -31,7 +31,11 @@ class Fencings:
         self._has_warned = False
 
     def look(self) -> None:
-        """Ask Kafka; who may not ask counts nothing, and is told so once. Without an answer the count stays."""
+        """Ask Kafka; who may not ask counts nothing, and is told so once. Without an answer the count stays.
+
+        Raises:
+            TransientError, ConfigError: it does not answer; what was counted stays.
+        """
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 
         try:

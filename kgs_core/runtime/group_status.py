@@ -36,7 +36,12 @@ class GroupWatch:
     def __init__(
         self, settings: Settings, observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None
     ) -> None:
-        """Read all that the group's topics hold; `observe` is given all messages in their order."""
+        """Read all that the group's topics hold; `observe` is given all messages in their order.
+
+        Raises:
+            PermanentError: the topics do not exist yet, or may not be read.
+            TransientError: Kafka does not answer.
+        """
         self._settings = settings
         self._admin = KafkaAdmin(admin_client(settings))
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
@@ -53,7 +58,11 @@ class GroupWatch:
         self.close()
 
     def look(self, *, with_lake: bool = True) -> GroupStatus:
-        """The group as it is now; `with_lake`: also how much the lake has not read yet."""
+        """The group as it is now; `with_lake`: also how much the lake has not read yet.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
         facts = self._facts(with_lake=with_lake)
         while received := self._topic_reader.poll(0.0):  # last, so that nobody looks silent because the lake was slow
             self._take(received)
@@ -96,7 +105,11 @@ class GroupWatch:
 
 
 def hears_controller(settings: Settings) -> bool:
-    """Whether measurements have been published of late, which a controller does all the time."""
+    """Whether measurements have been published of late, which a controller does all the time.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
+    """
     measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
@@ -105,6 +118,9 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     """The consumers by the group's newest Target, the Rscore of what has moved within the last hour, and the view.
 
     Nobody, where its controller has not written a Target yet.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
     """
     with GroupConnections(settings) as topics:
         reader = topics.reader()
@@ -119,6 +135,10 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
 
 
 def has_topics(settings: Settings) -> bool:
-    """Whether the group's topics exist, as they do once a controller has begun."""
+    """Whether the group's topics exist, as they do once a controller has begun.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
     with GroupConnections(settings) as topics:
         return topics.reader() is not None

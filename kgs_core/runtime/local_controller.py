@@ -15,7 +15,12 @@ _log = logging.getLogger(__name__)
 
 
 def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> None:
-    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer."""
+    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer.
+
+    Raises:
+        FencedError: a newer controller has taken over. Final.
+        KgsError: it cannot begin, or a person must act.
+    """
     with ExitStack() as held:
         ports = try_until(lambda: _connect(settings, fleet, held), stop, _log.warning)
         if ports is not None:

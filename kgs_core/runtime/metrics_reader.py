@@ -70,7 +70,11 @@ class MetricsReader:
         return any(one.metric == "kgs_exporter_look_timestamp_seconds" for one in self._page.samples)
 
     def look(self) -> tuple[str, ...]:
-        """Look once; what could not be learned, a line each. An error that nobody has thought of is raised."""
+        """Look once; what could not be learned, a line each. An error that nobody has thought of is raised.
+
+        Raises:
+            Exception: what nobody has thought of; no figure stays then, either.
+        """
         try:
             problems = self._look()
         except Exception as e:

@@ -17,7 +17,11 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]:
-    """Serve the metrics at `/metrics` while the block runs, by connections of its own; gives the port."""
+    """Serve the metrics at `/metrics` while the block runs, by connections of its own; gives the port.
+
+    Raises:
+        PermanentError: the address cannot be listened at.
+    """
     stop = threading.Event()
     reader = MetricsReader(settings, per_partition=True, lag_seconds=True)
     with MetricsServer(reader.page, address, port) as server:

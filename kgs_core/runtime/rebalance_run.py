@@ -115,6 +115,10 @@ class RebalanceRun:
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
         counts, and where that is no better, one of its own.
+
+        Raises:
+            MeasurementError: none was to be had that is young enough.
+            PortError: Kafka does not answer, or refuses.
         """
         now = self._clocks.steady()
         limit_s = self._options.membership.max_measurement_age_s
@@ -128,7 +132,11 @@ class RebalanceRun:
         return self._aged(now)
 
     def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
-        """What a run would do now. Fences nobody and writes nothing."""
+        """What a run would do now. Fences nobody and writes nothing.
+
+        Raises:
+            MeasurementError, PortError: see `measure`.
+        """
         if self._reference.packs:
             self.measure()  # may take a while
         watch = self.observe()
@@ -138,7 +146,11 @@ class RebalanceRun:
         return watch, preview(watch.state, now, compare)
 
     def observe(self) -> GroupObserver:
-        """The group as it is. Fences nobody and writes nothing."""
+        """The group as it is. Fences nobody and writes nothing.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
         reader = self._ports.topics.reader()
         messages = reader.read_to_end() if reader is not None else []
         now = self._clocks.steady()
@@ -146,14 +158,24 @@ class RebalanceRun:
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def capacity(self) -> Capacity:
-        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing."""
+        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
         watch, measured = self.observe(), self._ports.feed.at(None)
         if measured is not None:
             watch = watch.observed(measured, self._clocks.steady())
         return group_capacity(watch.state)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
-        """Fence, read, pack; write the Target and first assignments of a change that is due; unsafe ones never."""
+        """Fence, read, pack; write the Target and first assignments of a change that is due; unsafe ones never.
+
+        Raises:
+            FencedError: a newer controller has taken over.
+            UnsafeError: a Target or an assignment would break an invariant: nothing of it was written.
+            MeasurementError, PortError: see `measure`; or Kafka did not answer for long.
+        """
         if self._reference.packs:
             self.measure()
         outcome = self._drive(PATIENCE_S, lambda state: state.name is State.GROUP_MANAGEMENT)
@@ -171,7 +193,11 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target."""
+        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
@@ -185,7 +211,11 @@ class RebalanceRun:
         return Priced(target, found.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:
-        """Go on until the change is over, superseded or out of time."""
+        """Go on until the change is over, superseded or out of time.
+
+        Raises:
+            FencedError, UnsafeError, PortError: see `assign`.
+        """
         began = self._clocks.steady()
         outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
         failpoint("handed-over")

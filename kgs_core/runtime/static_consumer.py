@@ -31,7 +31,12 @@ class StaticConsumer:
         self._lineage = ConsumerLineage(settings, str(uuid.uuid4()))
 
     def run(self, stop: StopFlag) -> None:
-        """Read until `stop`; the batch in hand is committed first."""
+        """Read until `stop`; the batch in hand is committed first.
+
+        Raises:
+            ConfigError, PermanentError, UnsafeError: found before anything is read.
+            TransientError: the same failure several times over.
+        """
         settings = self._settings
         with StartUp(stop) as start_up, open_reader(settings, self._consumer, start_up) as reader:
             # Spark takes seconds to start: what can be refused is refused before that.

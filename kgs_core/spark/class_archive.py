@@ -48,7 +48,11 @@ def java_option(option: str) -> str:
 
 
 def build_archive(java_options: str) -> Path:
-    """Make the archive if it is not there; about half a minute."""
+    """Make the archive if it is not there; about half a minute.
+
+    Raises:
+        PermanentError: Spark did not start, or its JVM wrote none.
+    """
 
     def build(directory: Path) -> None:
         options = f"{java_options} {java_option(f'-XX:ArchiveClassesAtExit={directory / _FILE}')}"

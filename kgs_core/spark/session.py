@@ -52,7 +52,11 @@ LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": 
 
 
 def start_spark(settings: SparkSettings, name: str) -> "SparkSession":
-    """A new session on `settings.master`; the user's settings win over ours."""
+    """A new session on `settings.master`; the user's settings win over ours.
+
+    Raises:
+        PermanentError: there is no Java.
+    """
     config = prepare_spark(settings, name)
     from pyspark.sql import SparkSession
 
@@ -66,6 +70,9 @@ def prepare_spark(settings: SparkSettings, name: str) -> dict[str, str]:
     """Set up this process's environment for a session, and say what to configure it with.
 
     The user's own settings are not among it: what is given to a session's builder becomes arguments of its JVM.
+
+    Raises:
+        PermanentError: there is no Java.
     """
     os.environ.update(java_environment())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

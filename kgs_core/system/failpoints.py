@@ -80,7 +80,11 @@ def crash_plan() -> FailpointPlan | None:
 
 
 def failpoint(name: str, plan: FailpointPlan | None = None) -> None:
-    """Crash here if the plan (default: the environment's, see `crash_plan`) says so."""
+    """Crash here if the plan (default: the environment's, see `crash_plan`) says so.
+
+    Raises:
+        ConfigError: see `crash_plan`.
+    """
     plan = plan or crash_plan()
     if plan is None or plan.name != name:
         return

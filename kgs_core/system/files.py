@@ -53,7 +53,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once, as `whole_file`."""
+    """Write a file at once, as `whole_file`.
+
+    Raises:
+        ConfigError: it cannot be written there.
+    """
     with whole_file(path) as partial:
         partial.write_bytes(content)
 

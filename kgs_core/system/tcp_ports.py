@@ -29,14 +29,22 @@ class PortReservation:
         self._locks: dict[int, FileLock] = {}
 
     def reserve(self, preferred: int | None = None) -> int:
-        """A free port, `preferred` if that is one."""
+        """A free port, `preferred` if that is one.
+
+        Raises:
+            PermanentError: no port is free.
+        """
         for port in _to_try(preferred):
             if self._lock(port):
                 return port
         raise PermanentError(f"{HOST}: no free port from {_FIRST} to {_LAST}: end what holds them")
 
     def reserve_exactly(self, port: int) -> int:
-        """`port`."""
+        """`port`.
+
+        Raises:
+            PermanentError: it is taken.
+        """
         if not self._lock(port):
             raise PermanentError(f"{HOST}:{port}: in use: end what listens there or choose another port")
         return port

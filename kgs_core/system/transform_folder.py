@@ -34,7 +34,11 @@ def use_folder_for_tokens(config_file: Path, settings: Settings) -> None:
 
 
 def load_client_settings(config_file: Path, environ: Mapping[str, str]) -> Settings:
-    """As `load_settings`, for who connects to Kafka: its function that gives tokens can be loaded then."""
+    """As `load_settings`, for who connects to Kafka: its function that gives tokens can be loaded then.
+
+    Raises:
+        ConfigError: see `load_settings`.
+    """
     settings = load_settings(config_file, environ)
     use_folder_for_tokens(config_file, settings)
     return settings

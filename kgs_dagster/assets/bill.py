@@ -26,7 +26,12 @@ _COLUMNS = {"name": "string", **_FLOATS, "moved": "int", "rscore": "float", "set
 
 
 def make_bill(settings: Settings, day: date) -> "Bill":
-    """The bill of a day that is over, from the topics; kept beside the tables unless a better one is."""
+    """The bill of a day that is over, from the topics; kept beside the tables unless a better one is.
+
+    Raises:
+        TransientError: the day is not over by this machine's clock, or Kafka does not answer.
+        PermanentError: it refuses, or the lake does.
+    """
     import time
 
     from kgs_core.lake.topics.kept_bills import KeptBills

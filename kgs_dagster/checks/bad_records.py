@@ -74,7 +74,11 @@ def _evaluation(
 def changed_evaluations(
     group: GroupConfig, instance: dg.DagsterInstance, judged: Judged
 ) -> Sequence[dg.AssetCheckEvaluation]:
-    """Those that say other than what the UI shows of their table, by the sensor or by hand."""
+    """Those that say other than what the UI shows of their table, by the sensor or by hand.
+
+    Raises:
+        TransientError: Dagster's database does not answer.
+    """
     now = (evaluation(group, asset, judged) for asset in lake_layout(group))
     news = (unless_shown(instance, each) for each in now if each is not None)
     return [each for each in news if each is not None]

@@ -75,7 +75,11 @@ class LastingAlerts:
         self._since: dict[GroupAlert, float] = {}
 
     def changed(self, instance: dg.DagsterInstance, alerts: Alerts) -> Sequence[dg.AssetCheckEvaluation]:
-        """What to report: what passes, or has failed for long enough, and is not what the UI shows."""
+        """What to report: what passes, or has failed for long enough, and is not what the UI shows.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
         now = self._steady()
         found = []
         for alert, problems in alerts.items():

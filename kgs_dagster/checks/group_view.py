@@ -12,7 +12,11 @@ from kgs_dagster.settings import GroupConfig
 def observed(
     context: dg.AssetCheckExecutionContext, group: GroupConfig, *, measure: bool = False
 ) -> tuple[ControllerState, frozenset[Incarnation]]:
-    """All that an observer knows, by a measurement if asked to, and who has been silent for too long."""
+    """All that an observer knows, by a measurement if asked to, and who has been silent for too long.
+
+    Raises:
+        Failure: Kafka or the fleet does not answer.
+    """
     run = rebalance_of(context, group).run
     with failures_named():
         state = (run.look()[0] if measure else run.observe()).state

@@ -29,7 +29,11 @@ def by_hand(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
 
 
 def unless_shown(instance: dg.DagsterInstance, now: dg.AssetCheckEvaluation) -> dg.AssetCheckEvaluation | None:
-    """Result to be reported, of the asset's newest materialization; None where the UI shows the same verdict."""
+    """Result to be reported, of the asset's newest materialization; None where the UI shows the same verdict.
+
+    Raises:
+        TransientError: Dagster's database does not answer.
+    """
     with database("checks cannot be read"):
         record = instance.get_latest_asset_check_evaluation_record(now.asset_check_key)
         newest = next(iter(instance.fetch_materializations(now.asset_key, limit=1).records), None)

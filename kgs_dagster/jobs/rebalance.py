@@ -91,6 +91,9 @@ class RebalanceRuns:
         """Why no further run is to be asked for now; None: one may be.
 
         A run that hangs holds up nobody: it is marked as failed, and the next one fences it.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
         """
         found = [record for record in self._newest(NOT_ENDED) if not self._is_given_up(record)]
         if found:
@@ -122,7 +125,11 @@ class RebalanceRuns:
         return True
 
     def next_attempt(self) -> int:
-        """1, and one more for each of the last runs that failed."""
+        """1, and one more for each of the last runs that failed.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
         return 1 + len(self._failed())
 
     def _back_off(self) -> Hold | None:

@@ -86,7 +86,11 @@ class LongPoll:
         self._trouble = self._unmeasured = ""
 
     def run(self) -> Found:
-        """Until there are runs to ask for, or the time is over."""
+        """Until there are runs to ask for, or the time is over.
+
+        Raises:
+            KgsError: the group cannot be looked at.
+        """
         timing = self._timing
         end = timing.steady() + timing.length_s
         messages: Sequence[Received[Message]] = self._ports.reader.read_to_end() if self._ports.reader else []

@@ -87,7 +87,11 @@ class Request:
 
 
 def make_request(given: SimulateOptions, named: Collection[str], environ: Mapping[str, str]) -> Request:
-    """What the command line asks for; `named` are the options that were given, by attribute. Refuses all in one go."""
+    """What the command line asks for; `named` are the options that were given, by attribute. Refuses all in one go.
+
+    Raises:
+        ConfigError: what cannot be, everything in one go as far as the options alone tell.
+    """
     _check(given, named)
     names = (*algorithm_names(given), *_baselines(given))
     capacity, note = _capacity(given, environ)

@@ -28,7 +28,11 @@ class GroupConnections:
         self.close()
 
     def reader(self) -> KafkaGroupTopicReader | None:
-        """For who only reads; None: the topics are not there yet. Makes nothing."""
+        """For who only reads; None: the topics are not there yet. Makes nothing.
+
+        Raises:
+            PortError, ConfigError: Kafka does not answer, or refuses; topics that are not as they must be.
+        """
         admin = KafkaAdmin(admin_client(self._settings))
         names = [each.of(self._settings.group) for each in GroupTopic]
         if len(admin.describe(names)) < len(names):
@@ -36,7 +40,11 @@ class GroupConnections:
         return self._topic_reader(GroupTopics(self._settings, admin))
 
     def controller(self) -> tuple[KafkaGroupTopicReader, KafkaControllerWriter]:
-        """For who writes; makes the topics that are missing."""
+        """For who writes; makes the topics that are missing.
+
+        Raises:
+            PortError, ConfigError: see `reader`.
+        """
         admin = KafkaAdmin(admin_client(self._settings))
         create_topics(self._settings, admin)
         topics = GroupTopics(self._settings, admin)

@@ -123,7 +123,14 @@ class KafkaControllerWriter:
         }
 
     def fence(self) -> None:
-        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never."""
+        """See `ControllerWriter`. When it returns, every older write is over: to be seen now, or never.
+
+        Raises:
+            FencedError: a newer controller has taken the right to write from this one before. Final.
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: Kafka does not answer.
+            PermanentError: refused.
+        """
         self._producer = None
         if self._fenced is not None:
             raise self._fenced
@@ -147,7 +154,14 @@ class KafkaControllerWriter:
         assignments: Sequence[MemberAssignment],
         tombstones: Sequence[Tombstone],
     ) -> Sequence[Received[Message]]:
-        """See `ControllerWriter`."""
+        """See `ControllerWriter`.
+
+        Raises:
+            FencedError: a newer controller has the right to write. Final.
+            UnsafeError: a topic was made again since it was opened.
+            TransientError: not written, or nothing is known of the result.
+            PermanentError: a message is too large, or for a consumer without a partition, or Kafka refuses.
+        """
         messages: list[_Written] = [*([target] if target is not None else []), *assignments, *tombstones]
         if not messages:
             return []

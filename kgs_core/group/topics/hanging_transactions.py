@@ -46,6 +46,9 @@ class HangingTransactions:
         """End what is known to hang in these partitions, and say why it did not; empty: nothing is open there any more.
 
         `written` is an offset of each partition whose transaction Kafka has told us to be committed.
+
+        Raises:
+            PortError, ConfigError: Kafka does not answer, or refuses.
         """
         from kgs_core.kafka.open_transactions import OpenTransactions  # with kafka-python, which few need
 

@@ -21,7 +21,13 @@ class OperatorTopicWriter:
         (self._tp,) = topics.partitions(GroupTopic.OPERATOR)
 
     def write(self, desired: OperatorMessage, timeout_s: float = _TIMEOUT_S) -> Received[OperatorMessage]:
-        """Append one message; durable once it returns."""
+        """Append one message; durable once it returns.
+
+        Raises:
+            UnsafeError: the topic was made again since it was opened.
+            TransientError: not known to be there within `timeout_s`.
+            PermanentError: refused.
+        """
         self._topics.check()
         return self._writer.append(desired, timeout_s)
 
@@ -50,7 +56,13 @@ class OperatorTopicWriter:
         ]
 
     def read(self, timeout_s: float = _TIMEOUT_S) -> Sequence[Received[OperatorMessage]]:
-        """What has been written there, oldest first; of each kind the newest one counts."""
+        """What has been written there, oldest first; of each kind the newest one counts.
+
+        Raises:
+            UnsafeError: the topic was made again since it was opened.
+            TransientError: Kafka does not answer.
+            PermanentError: refused.
+        """
         admin = self._topics.admin
         self._topics.check()
         reader = GroupReader(self._topics, admin.offsets([self._tp], "earliest"), Refusals())

@@ -97,6 +97,9 @@ class GroupReader:
         Args:
             refusals: counts what is no message of ours.
             only: passes over the others whose Assignments are in the same partition.
+
+        Raises:
+            PortError: the client's settings are wrong.
         """
         settings = topics.settings
         self._topics = topics
@@ -150,7 +153,12 @@ class GroupReader:
         return read
 
     def rewind(self) -> None:
-        """Where the log no longer has the next offset, go on from its beginning."""
+        """Where the log no longer has the next offset, go on from its beginning.
+
+        Raises:
+            UnsafeError: the topic was made again since it was opened.
+            PortError: refused, or no answer.
+        """
         if not self.out_of_range:
             return
         self._topics.check()

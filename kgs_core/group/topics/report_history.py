@@ -19,7 +19,11 @@ _AT_ONCE = 5000
 
 
 def load_usage(settings: Settings, period: Period) -> GroupUsage:
-    """What the consumers of a group have reported of `period`. Nothing is known where the group has no such topic."""
+    """What the consumers of a group have reported of `period`. Nothing is known where the group has no such topic.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses.
+    """
     topic = GroupTopic.REPORTS.of(settings.group)
     admin, tp = KafkaAdmin(admin_client(settings)), TopicPartition(topic, 0)
     if topic not in admin.describe([topic]):

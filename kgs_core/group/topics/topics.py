@@ -95,7 +95,13 @@ class GroupTopics:
     def __init__(
         self, settings: Settings, admin: KafkaAdmin, which: Collection[GroupTopic] = tuple(GroupTopic)
     ) -> None:
-        """Open topics that exist, those that this role has rights on; each with the partitions that it needs."""
+        """Open topics that exist, those that this role has rights on; each with the partitions that it needs.
+
+        Raises:
+            PermanentError: one does not exist.
+            ConfigError: one has too few or too many partitions.
+            TransientError: no answer.
+        """
         self.settings = settings
         self.admin = admin
         self.written: dict[TopicPartition, tuple[int, float]] = {}
@@ -162,7 +168,11 @@ class GroupTopics:
         return known
 
     def check_now_and_then(self) -> None:
-        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks."""
+        """As `check`, at most once in ten seconds. While Kafka does not answer, every call asks.
+
+        Raises:
+            UnsafeError, PortError: see `check`.
+        """
         if time.monotonic() - self._checked_at >= CHECK_EVERY_S:
             self.check()
 

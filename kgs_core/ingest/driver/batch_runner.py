@@ -30,7 +30,12 @@ class BatchRunner(ABC):
 
     @abstractmethod
     def transform_schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-        """Columns that the Spark transform `transform` makes of `schema`."""
+        """Columns that the Spark transform `transform` makes of `schema`.
+
+        Raises:
+            TransformError: it cannot be loaded, or it raised.
+            ConfigError: no Spark transform can run here.
+        """
 
     @abstractmethod
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
@@ -49,7 +54,11 @@ class BatchRunner(ABC):
         """End what was started."""
 
     def read(self, question: ReadBatch, jobs: Mapping[str, TopicJob]) -> ReadResult:
-        """Carry out one `ReadBatch`; returns after about a second when there is nothing to read, or if interrupted."""
+        """Carry out one `ReadBatch`; returns after about a second when there is nothing to read, or if interrupted.
+
+        Raises:
+            Exception: Spark, or a worker of it, has failed.
+        """
         planned = question.planned
         slice_s = self._slice_s(is_planned=planned is not None, has_dataframe=question.has_dataframe)
         if question.start:

@@ -53,7 +53,11 @@ class ReadingAhead:
         self._reading = _Reading(ahead, mine, answer, time.monotonic())
 
     def take(self, at: Round, question: ReadBatch, states: Mapping[str, TopicState]) -> ReadResult | None:
-        """What of that which was read ahead answers a round's question; it is kept no longer."""
+        """What of that which was read ahead answers a round's question; it is kept no longer.
+
+        Raises:
+            Exception: the reading has failed, as `BatchRunner.read` does.
+        """
         reading, self._reading = self._reading, None
         if reading is None:
             return None

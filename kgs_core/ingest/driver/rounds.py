@@ -97,6 +97,9 @@ class Ingest:
         What Kafka or the lake refuses, or does not answer, stops the partitions that it is about, with a reason.
 
         `is_interrupted`: whether another round may not follow: then nothing is read for it.
+
+        Raises:
+            Exception: Spark, or a worker of it, has failed. Positions are as the tables have them.
         """
         began = time.monotonic()
         if self._asides and not any(s.progress.active and not s.is_at_work for s in self.topics.values()):

@@ -29,7 +29,12 @@ _used_at: dict[str, float] = {}
 
 
 def open_native(config: Config) -> "NativeFetchSession":
-    """A client whose records become columns without a Python object for each."""
+    """A client whose records become columns without a Python object for each.
+
+    Raises:
+        PermanentError: this librdkafka does not fit, or the loops cannot be compiled or kept.
+        KafkaException: a setting is refused.
+    """
     from kgs_core.ingest.fetch.session import NativeFetchSession
 
     return NativeFetchSession(config)

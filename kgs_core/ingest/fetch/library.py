@@ -93,7 +93,11 @@ class _ListedPosition(c.Structure):
 
 @cache
 def library() -> Any:
-    """Librdkafka with the functions that are used here."""
+    """Librdkafka with the functions that are used here.
+
+    Raises:
+        UnfitLibraryError: it is of another major version or lacks a function, or the machine is not of 64 bits.
+    """
     lib = c.CDLL(cimpl.__file__)  # its symbols are found by way of the module that is linked to it
     for name, (result, arguments) in {**_SIGNATURES, **token_refresh.SIGNATURES}.items():
         try:
@@ -111,6 +115,9 @@ def check_fit(found: int, expected: int, *, bits: int = 8 * c.sizeof(c.c_void_p)
     Args:
         found: version of the library whose functions were found, 0xMMmmrrpp.
         expected: version that Python's client says it uses.
+
+    Raises:
+        UnfitLibraryError: they may not.
     """
     if found != expected:
         raise UnfitLibraryError(f"librdkafka {found:#010x} was found, Python's client uses {expected:#010x}")
@@ -121,7 +128,13 @@ def check_fit(found: int, expected: int, *, bits: int = 8 * c.sizeof(c.c_void_p)
 
 
 class NativeClient:
-    """A consuming client with its queue. Not for several threads."""
+    """A consuming client with its queue. Not for several threads.
+
+    Raises:
+        KafkaException: a setting is refused.
+        PermanentError: a file of its secrets cannot be read.
+        UnfitLibraryError: as `library`.
+    """
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._lib = lib = library()
@@ -157,18 +170,30 @@ class NativeClient:
         self._lib.rd_kafka_destroy(handle)
 
     def assign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions, each from its offset, and no others."""
+        """Read these partitions, each from its offset, and no others.
+
+        Raises:
+            KafkaException: refused.
+        """
         listed = self._listed(partitions)
         code = self._lib.rd_kafka_assign(self._handle, listed)
         self._lib.rd_kafka_topic_partition_list_destroy(listed)
         _check(code)
 
     def incremental_assign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions, too, each from its offset."""
+        """Read these partitions, too, each from its offset.
+
+        Raises:
+            KafkaException: refused; one is assigned already, for example.
+        """
         self._change(self._lib.rd_kafka_incremental_assign, partitions)
 
     def incremental_unassign(self, partitions: Sequence[KafkaPosition], /) -> None:
-        """Read these partitions no longer; what was fetched ahead of them is dropped."""
+        """Read these partitions no longer; what was fetched ahead of them is dropped.
+
+        Raises:
+            KafkaException: refused; one is not assigned, for example.
+        """
         self._change(self._lib.rd_kafka_incremental_unassign, partitions)
 
     def _change(self, function: Any, partitions: Sequence[KafkaPosition]) -> None:
@@ -178,7 +203,11 @@ class NativeClient:
         _check(_destroy_error(error))
 
     def seek(self, partition: KafkaPosition, /) -> None:
-        """Go on elsewhere in an assigned partition, with the check of its leader epoch."""
+        """Go on elsewhere in an assigned partition, with the check of its leader epoch.
+
+        Raises:
+            KafkaException: the assignment has not come through yet.
+        """
         listed = self._listed([partition])
         error = self._lib.rd_kafka_seek_partitions(self._handle, listed, _SEEK_MS)
         code = _destroy_error(error)
@@ -191,7 +220,11 @@ class NativeClient:
         _check(code)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> None:
-        """Ask the brokers where the partitions of a topic, or of all, are."""
+        """Ask the brokers where the partitions of a topic, or of all, are.
+
+        Raises:
+            KafkaException: no answer.
+        """
         one = None if topic is None else self._lib.rd_kafka_topic_new(self._handle, topic.encode(), None)
         found = c.c_void_p()
         code = self._lib.rd_kafka_metadata(self._handle, topic is None, one, c.byref(found), int(timeout * 1000))
@@ -216,6 +249,9 @@ class NativeClient:
         """Number of messages that came, at most `count`, waiting until there are as many or the time is up.
 
         `into`: address with room for `count` addresses of messages, each to be freed.
+
+        Raises:
+            KafkaException: librdkafka refuses.
         """
         found: int = self._lib.rd_kafka_consume_batch_queue(self._queue, int(timeout_s * 1000), into, count)
         if found < 0:

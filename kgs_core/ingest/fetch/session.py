@@ -27,7 +27,12 @@ _SIZES = (layout.VALUE_BYTES, layout.KEY_BYTES, layout.HEADER_BYTES)
 
 
 class NativeFetchSession(FetchClient):
-    """A client without a Python object for each record."""
+    """A client without a Python object for each record.
+
+    Raises:
+        UnfitLibraryError: this librdkafka cannot be called so.
+        KafkaException: a setting is refused.
+    """
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
         self._loops = native_loops()

@@ -36,7 +36,12 @@ class TopicSample:
 
 
 def sample_topic(settings: Settings, topic: str, records: int, seconds: float) -> TopicSample:
-    """At most so many of the topic's newest records, in at most so much time of reading."""
+    """At most so many of the topic's newest records, in at most so much time of reading.
+
+    Raises:
+        ConfigError: there is no such topic.
+        PortError: Kafka did not answer, or refused.
+    """
     admin = KafkaAdmin(admin_client(settings))
     found = admin.describe([topic]).get(topic)
     if found is None:

@@ -144,7 +144,11 @@ def within_patience(registry: RegistryClient) -> Callable[[SchemaGroup], Registe
 
 
 def registry_of(settings: RegistrySettings | None) -> RegistryClient:
-    """The registry of the settings."""
+    """The registry of the settings.
+
+    Raises:
+        ConfigError: there is none.
+    """
     if settings is None:
         raise ConfigError(["registry: needed by a topic's format: give its url"])
     return open_registry(settings)

@@ -62,7 +62,11 @@ class Opening:
 
     @property
     def opened(self) -> TopicTable:
-        """The table."""
+        """The table.
+
+        Raises:
+            ProtocolError: it is not open.
+        """
         if self.table is None:
             raise ProtocolError(f"topic {self.topic}: its table is not open")
         return self.table

@@ -122,6 +122,9 @@ class OwnedTopics:
         """Take in what the threads have found, between two rounds; not in each, or no batch of what is read would fill.
 
         `wait_s`: how long those are waited for that have just begun; more than 0: in any case.
+
+        Raises:
+            PortError, ConfigError: of a topic of the first `refresh_all`.
         """
         for opening in self.threads.taken(wait_s, is_reading=bool(self.positions())):
             state = self.states.get(opening.topic)

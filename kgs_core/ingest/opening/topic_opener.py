@@ -37,6 +37,11 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
     Where the registry's newest schema makes no columns, those of the table stay: its records are judged one by one, and
     an earlier schema's go on to be rows. Where it has none, or one of another kind, registry or rule may be wrong, and
     every record would be bad.
+
+    Raises:
+        ConfigError: the registry has no schema for the topic, or one that no columns can be made of, and there is no
+            table yet, or a transform wants to know them. Or a format needs an extra that is not installed.
+        PortError: the registry does not answer, or the lake.
     """
     rule = spec.rule
     for name in (rule.format, rule.key_format):
@@ -73,7 +78,13 @@ class TopicOpener:
         self._locks: dict[str, threading.Lock] = {}
 
     def open(self, spec: TableSpec, topic_id: TopicId, partitions: int) -> TopicTable:
-        """The topic's table, made and started if need be."""
+        """The topic's table, made and started if need be.
+
+        Raises:
+            UnsafeError: the table breaks the guarantee, or holds rows of an earlier topic of this name; or it is
+                another topic's, with other columns; or it is missing, though the group has read the topic.
+            ConfigError: the transform cannot be loaded or drops the columns that must be kept.
+        """
         ids = AppIds(self._settings.group, spec.topic, topic_id)
         columns = columns_of(spec, self._lake)
         schema = self.schema_of(spec, columns)
@@ -107,7 +118,11 @@ class TopicOpener:
             raise UnsafeError(second_start(spec.table, ids.group, read))
 
     def schema_of(self, spec: TableSpec, columns: pa.Schema) -> pa.Schema:
-        """Columns of the table of a topic whose values become `columns`."""
+        """Columns of the table of a topic whose values become `columns`.
+
+        Raises:
+            ConfigError: see `open`.
+        """
         rule = spec.rule
         schema = parsed_schema(rule, columns)
         if problem := problem_of_names(schema.names):

@@ -81,7 +81,11 @@ class TopicState:
         self._progress = self._progress.without(partitions)  # no stop ends by it that were worth a word
 
     def own(self, partitions: frozenset[int]) -> None:
-        """Own exactly these, from the table's positions; a stopped partition whose position was moved goes on."""
+        """Own exactly these, from the table's positions; a stopped partition whose position was moved goes on.
+
+        Raises:
+            PortError: it does not answer, or breaks the guarantee.
+        """
         self.progress = self._progress.owning(partitions, self.table.positions(partitions))
 
     def stop(self, reasons: Mapping[int, str], cause: StopCause) -> None:

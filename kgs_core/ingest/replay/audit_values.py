@@ -40,7 +40,11 @@ _Rows = Mapping[int, tuple[Offsets, Digests]]
 
 
 def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None = None) -> LakeAudit:
-    """The audit of offsets, with what the values of rows say. Changes nothing."""
+    """The audit of offsets, with what the values of rows say. Changes nothing.
+
+    Raises:
+        PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
+    """
     lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
     return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
 

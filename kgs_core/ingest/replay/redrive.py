@@ -53,7 +53,12 @@ class Redrive:
     """Redrive of one table's dead letters. Changes no dead letter and nothing in Kafka, which need not be there."""
 
     def __init__(self, settings: Settings, table: str) -> None:
-        """The table is named by its path in the lake."""
+        """The table is named by its path in the lake.
+
+        Raises:
+            ConfigError: no topic fills such a table.
+            PortError: the lake or the schema registry did not answer.
+        """
         self._settings = settings
         self._lake = open_lake(settings.lake)
         unread: list[UnreadTable] = []
@@ -68,6 +73,12 @@ class Redrive:
 
         A part whose rows have more partition values than `max_files_per_batch` is halved. A topic that fails stops no
         other one of its table, nor an earlier or later topic of its name; its error is raised at the end.
+
+        Raises:
+            PermanentError: the transform raised or broke its promise; what was committed before stays.
+            UnsafeError: the table has other columns, is not there, or is another group's.
+            ConfigError: the schema registry has no schema for a topic, or one that no columns can be made of.
+            TransientError: the lake or the schema registry did not answer; run it again.
         """
         spec = self._specs[0]
         result = RedriveResult(spec.table)
@@ -140,7 +151,11 @@ class TopicRedrive:
         self._spark.__exit__(kind, error, trace)
 
     def redrive(self, letters: pa.Table, result: RedriveResult) -> None:
-        """Redrive letters of the topic, and add to the result what came of them."""
+        """Redrive letters of the topic, and add to the result what came of them.
+
+        Raises:
+            PortError: see `Redrive.run`.
+        """
         for _ in range(TRIES):
             base = _store_asked(lambda: look(self._lake, self._group, self.spec, letters), self.spec.table)
             found = RedriveResult(result.table)

@@ -29,7 +29,11 @@ from kgs_core.model import TopicId, TopicPartition
 
 
 def take(at: Round, question: Question, answer: Answer, now: float) -> Round:
-    """The round with what the answer says."""
+    """The round with what the answer says.
+
+    Raises:
+        ProtocolError: it answers another kind of question.
+    """
     match question, answer:
         case AskPositions(topic=topic), TablePositions() | Trouble():
             return _take_positions(at, topic, answer, now)

@@ -20,7 +20,11 @@ SIDE_BY_SIDE = 16
 
 
 def write_files(storage: Storage, table: str, in_file: pa.Schema, rows: Partitioned) -> list[FileWritten]:
-    """One file for each of the partition values, side by side where the store is far away."""
+    """One file for each of the partition values, side by side where the store is far away.
+
+    Raises:
+        TransientError: the table did not take one. What is written of the others, vacuum takes.
+    """
 
     def write(part: tuple[Mapping[str, str | None], pa.Table]) -> FileWritten:
         values, found = part
@@ -35,7 +39,11 @@ def write_files(storage: Storage, table: str, in_file: pa.Schema, rows: Partitio
 
 
 def write_routed(storage: Storage, job: TopicJob, rows: Partitioned) -> tuple[list[FileWritten], dict[str, SidePart]]:
-    """Files of the topic's own table, and the parts of side tables, of what is not there yet."""
+    """Files of the topic's own table, and the parts of side tables, of what is not there yet.
+
+    Raises:
+        TransientError: a table did not take a file.
+    """
     in_file = job.plan.in_file
     if not job.sides:
         return write_files(storage, job.table, in_file, rows), {}

@@ -24,7 +24,12 @@ class SparkTransform:
         self._spark: SparkSession | None = None
 
     def rows(self, job: TopicJob, rows: pa.Table) -> pa.Table:
-        """Rows after the user's `transform`, in the table's columns."""
+        """Rows after the user's `transform`, in the table's columns.
+
+        Raises:
+            TransformError: it raised, lost the origin columns, or broke its promise.
+            PermanentError: there is no Java.
+        """
         if self._spark is None:
             self._spark = start_spark(self._settings, self._name)
         try:

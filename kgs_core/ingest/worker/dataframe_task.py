@@ -70,7 +70,11 @@ class DataFrameProcessor:
             rows.mapInArrow(_nothing, "id long").collect()
 
     def read(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
-        """Read exactly these ranges of the job's topic, transform and write them."""
+        """Read exactly these ranges of the job's topic, transform and write them.
+
+        Raises:
+            Exception: Spark's JVM has ended, so no batch will ever succeed; whatever Spark made of it.
+        """
         began = time.monotonic()
         result = ReadResult()
         try:
@@ -160,7 +164,11 @@ class DataFrameProcessor:
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
-    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs."""
+    """Columns that a transform makes of `schema`, from Spark's analysis; no job runs.
+
+    Raises:
+        TransformError: it cannot be loaded, or it raised.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
     try:

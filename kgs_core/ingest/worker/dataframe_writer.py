@@ -49,7 +49,12 @@ def note_of(told: Sequence[Any]) -> WriterNote:
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a batch, in `job.plan.given`; what is told of it is a row of `NOTE_SCHEMA`."""
+    """Write the rows of a batch, in `job.plan.given`; what is told of it is a row of `NOTE_SCHEMA`.
+
+    Raises:
+        TransformError: the rows break the transform's promise.
+        TransientError: the table did not take a file.
+    """
     identity: list[pa.Table] = []
 
     def cast() -> Iterator[pa.RecordBatch]:

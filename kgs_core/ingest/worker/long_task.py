@@ -68,7 +68,11 @@ class LongTask:
             self._stream = _stream_of(connection)
 
     def read(self, request: ArrowRequest) -> ReadResult:
-        """One batch."""
+        """One batch.
+
+        Raises:
+            Exception: the task has failed, with what it failed with; another one must be made.
+        """
         try:
             _send(self._stream, request)
             result = _received(self._stream)

@@ -80,6 +80,9 @@ def conclude(job: TopicJob, ranges: Mapping[int, OffsetRange], note: ReadNote, r
     """The batch of what was read, without its rows; None: no range keeps a record.
 
     `rows`: how many there are after the transform.
+
+    Raises:
+        TransformError: these are more or fewer than the transform promises.
     """
     check_count(job, rows, note.rows)
     kept = ranges_to_read(ranges, note.cuts)
@@ -114,7 +117,11 @@ class UnwrittenBatch:
     dead_letters: pa.Table
 
     def written(self, storage: Storage) -> TopicBatch:
-        """The batch with its files. May be called by any thread: no code of the user's runs in it."""
+        """The batch with its files. May be called by any thread: no code of the user's runs in it.
+
+        Raises:
+            TransientError: the table did not take a file.
+        """
         job = self.job
         files, sides = write_routed(storage, job, self.rows)
         dead_letters = write_dead_letters(storage, job, self.dead_letters)
@@ -129,6 +136,11 @@ def prepare_topic(
     Returns:
         The batch (None when such a record stands at the very start of all that was read), and the records that the
         partitions are read up to.
+
+    Raises:
+        MoreColumnsError: nothing was made of the records: first the table is to be given more columns.
+        TransformError: the transform raised or broke its promise.
+        TransientError: the dead letters that are there already could not be read.
     """
     earlier = earlier_reading(storage, job, ranges)
     while True:
@@ -156,7 +168,11 @@ def _prepared(
 
 
 def earlier_reading(storage: Storage, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> EarlierReading:
-    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill."""
+    """What of these ranges is there; the lake is asked only where a mark is above a start, as after a kill.
+
+    Raises:
+        TransientError: dead letters or side tables could not be read.
+    """
     marks: dict[int, int] = {}
     found: dict[str, dict[int, set[int]]] = {}
     for table, of_table in {job.dead_letters_table: job.dead_letter_marks, **job.side_marks}.items():
@@ -185,7 +201,11 @@ def _offsets(storage: Storage, job: TopicJob, table: str, spans: Mapping[int, Of
 
 
 def partitioned(job: TopicJob, rows: pa.Table) -> Partitioned:
-    """The rows with their partition values."""
+    """The rows with their partition values.
+
+    Raises:
+        TransformError: one has none that the table could take; a value of a record itself always can.
+    """
     try:
         return Partitioned(job.rule, rows)
     except ValueError as e:
@@ -201,7 +221,11 @@ def write_dead_letters(storage: Storage, job: TopicJob, dead_letters: pa.Table) 
 
 
 def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
-    """Rows after the user's `transform_arrow`, in the table's columns."""
+    """Rows after the user's `transform_arrow`, in the table's columns.
+
+    Raises:
+        TransformError: it raised, lost the origin columns, or broke its promise.
+    """
     if job.rule.transform_arrow is None:
         return rows.combine_chunks()
     try:
@@ -215,7 +239,11 @@ def transform_arrow(job: TopicJob, rows: pa.Table) -> pa.Table:
 
 
 def check_origins(job: TopicJob, out: pa.Table) -> None:
-    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at."""
+    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
+
+    Raises:
+        TransformError: they do not, against `rows: ...`.
+    """
     if any(out.column(name).null_count for name in IDENTITY):
         raise TransformError(f"the transform of {job.topic} left nulls in {', '.join(IDENTITY)}")
     if job.rule.rows == "any":
@@ -226,7 +254,11 @@ def check_origins(job: TopicJob, out: pa.Table) -> None:
 
 
 def check_count(job: TopicJob, rows: int, rows_in: int) -> None:
-    """Whether the transform kept `rows: ...` in number."""
+    """Whether the transform kept `rows: ...` in number.
+
+    Raises:
+        TransformError: it did not.
+    """
     promise = job.rule.rows
     if (promise != "any" and rows > rows_in) or (promise == "one_to_one" and rows != rows_in):
         raise TransformError(

@@ -106,6 +106,10 @@ class MoreColumnsError(Exception):
 
 
 def load_hook(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names."""
+    """The function that `module:function` names.
+
+    Raises:
+        ImportError, AttributeError: there is none.
+    """
     hook: Callable[..., Any] = resolve_name(name)
     return hook

@@ -48,6 +48,10 @@ def audit_lake(
         with_log: whether Kafka is asked. Without, it need not be there, and a hole in the offsets (a transaction's
             marker, say) cannot be told from a loss: it counts as lost.
         topics: only these; None: all that a rule fits.
+
+    Raises:
+        ConfigError: see `find_tables`.
+        PortError: Kafka or the lake did not answer. One table or log that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)
     admin = KafkaAdmin(admin_client(settings)) if with_log else None

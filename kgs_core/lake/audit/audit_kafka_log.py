@@ -35,7 +35,11 @@ def load_log(
     advance: Advance,
     taken: Taken = lambda _: None,
 ) -> dict[int, LogPart]:
-    """What the log has of the wanted offsets of each partition. Takes 8 bytes of memory per record."""
+    """What the log has of the wanted offsets of each partition. Takes 8 bytes of memory per record.
+
+    Raises:
+        PortError: Kafka did not answer, or refused.
+    """
     tps = {TopicPartition(topic, partition): span for partition, span in wanted.items()}
     first = admin.offsets(tps, "earliest")
     end = admin.offsets(tps, "latest", committed_reads=True)
@@ -62,6 +66,9 @@ class LogReading:
         """Per partition the range that was read, and its offsets with a record, ascending.
 
         The range is shorter than the one asked for where the log was deleted in the meantime.
+
+        Raises:
+            PortError: Kafka refused, or sent nothing for half a minute.
         """
         if self._open:
             consumer = consumer_of(self._settings)

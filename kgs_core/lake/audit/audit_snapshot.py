@@ -67,6 +67,10 @@ def load_snapshots(
         specs: topics of one table, one at least.
         belongs: whether the rows of another topic of the group may be in it; else they are as those of a topic id that
             the table's log does not know.
+
+    Raises:
+        TransientError: the store did not answer, or files went away while they were read, several times.
+        PermanentError: a table that is not of kgs's making.
     """
     problem: Exception | None = None
     for attempt in range(TRIES):

@@ -126,6 +126,10 @@ def followed(log: LogStore, state: LogState, ahead: int) -> LogState | None:
     """The state after the entries right behind `state`, itself where there is none; None: read the log anew.
 
     `ahead`: how many entries there may be, a guess; asked for at once.
+
+    Raises:
+        LogBrokenError: an entry is broken.
+        Exception: the store did not answer.
     """
     while True:
         asked = range(state.version + 1, state.version + 1 + ahead)
@@ -149,7 +153,14 @@ def _entry_if_there(log: LogStore, version: int) -> tuple[bytes, str] | None:
 
 
 def load_transactions(storage: Storage, table: str) -> dict[str, int]:
-    """Version of every application id in the table's log; empty where there is no table."""
+    """Version of every application id in the table's log; empty where there is no table.
+
+    Raises:
+        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
+            where folders should be.
+        UnsafeError: its path is none that a table can have.
+        TransientError: the store did not answer.
+    """
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:

@@ -32,6 +32,10 @@ def maintain_table(
     Args:
         retention_h: hours that a file without a version is kept, >= 24. A longer `delta.deletedFileRetentionDuration`
             of the table counts instead.
+
+    Raises:
+        UnsafeError: a shorter retention.
+        TransientError: the store did not answer.
     """
     if retention_h < MIN_RETENTION_H:
         raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")

@@ -27,6 +27,9 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
     """Join small files, or order the rows by several columns at once; readers see the same rows before and after.
 
     Not done where it would hide rows: deltalake rounds bounds of decimals to floats, so also beyond a value.
+
+    Raises:
+        Exception: another maintenance was first, or the store did not answer; the table is as before, or in part done.
     """
     wide = [field.name for field in pa.schema(table.schema()) if has_long_decimals(pa.schema([field]))]
     if wide:

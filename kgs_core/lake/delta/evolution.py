@@ -38,7 +38,13 @@ _log = logging.getLogger(__name__)
 
 
 def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
-    """Add to a table what it lacks of `wanted`, see `lacking`; afterwards `log.metadata` has it."""
+    """Add to a table what it lacks of `wanted`, see `lacking`; afterwards `log.metadata` has it.
+
+    Raises:
+        UnsafeError: the table breaks the guarantee.
+        PermanentError: no reader would take its schema.
+        TransientError: the store did not answer, or too many others made entries.
+    """
     pace = Pace()
     problem: Exception | None = None
     errors = races = 0

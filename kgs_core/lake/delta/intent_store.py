@@ -29,16 +29,33 @@ class IntentStore(Protocol):
     """The folder of one table's intents. May be used by several threads."""
 
     def put(self, name: str, data: bytes) -> None:
-        """Make a file."""
+        """Make a file.
+
+        Raises:
+            Exception: the store did not answer; the file may be there, now or later.
+        """
 
     def ages(self) -> dict[str, float]:
-        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now."""
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
+
+        Raises:
+            Exception: the store did not answer.
+        """
 
     def read(self, name: str) -> bytes:
-        """Contents of a file."""
+        """Contents of a file.
+
+        Raises:
+            FileNotFoundError: there is none.
+            Exception: the store did not answer.
+        """
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove files, those that are there."""
+        """Remove files, those that are there.
+
+        Raises:
+            Exception: the store did not answer.
+        """
 
 
 def intent_store(storage: Storage, table: str) -> IntentStore:
@@ -69,7 +86,11 @@ def new_name() -> str:
 
 
 def encode_intent(intent: CommitIntent) -> bytes:
-    """The bytes of an intent."""
+    """The bytes of an intent.
+
+    Raises:
+        ValueError: it has no files.
+    """
     if not intent.files:
         raise ValueError("an intent needs a file")
     found = {

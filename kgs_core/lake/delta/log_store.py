@@ -53,7 +53,11 @@ class LogStore(Protocol):
     """The log's folder in some store. May be used by several threads."""
 
     def since(self, version: int | None) -> LogListing:
-        """Entry `version` and all after it; None: everything. Empty where there is no folder."""
+        """Entry `version` and all after it; None: everything. Empty where there is no folder.
+
+        Raises:
+            Exception: the store did not answer, in the words of its client.
+        """
 
     def read(self, name: str) -> bytes:
         """Contents of a file.
@@ -63,7 +67,12 @@ class LogStore(Protocol):
         """
 
     def entry(self, version: int) -> tuple[bytes, str]:
-        """Contents and stamp of an entry."""
+        """Contents and stamp of an entry.
+
+        Raises:
+            FileNotFoundError: there is none.
+            Exception: the store did not answer.
+        """
 
     def create(self, version: int, data: bytes) -> str:
         """Make an entry; its stamp.

@@ -41,6 +41,11 @@ def probe(storage: Storage) -> None:
 
     Both commits of a round are made at the same moment: a store may look whether there is such an object, and then
     write, without a lock. Four such rounds found every store without the conditional put.
+
+    Raises:
+        UnsafeError: the store took both; such a lake would lose rows.
+        PermanentError: the root cannot be written.
+        TransientError: the store did not answer, is full or cannot be written for now.
     """
     tried_in, table = _place(storage)
     try:

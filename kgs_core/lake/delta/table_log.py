@@ -93,7 +93,11 @@ class TableLog:
 
     @property
     def metadata(self) -> TableMetadata:
-        """As of the newest state."""
+        """As of the newest state.
+
+        Raises:
+            ProtocolError: the log was not looked at yet.
+        """
         if self._metadata is None:
             raise ProtocolError(f"table {self.name}: its log was not looked at")
         return self._metadata
@@ -105,6 +109,11 @@ class TableLog:
             again: the log was looked at a moment ago, so entries behind the known one are asked for by their names;
                 once in `ANEW_S` all of it, and the files.
             lost: likewise, and there is such an entry, for this writer has just lost its number.
+
+        Raises:
+            FileGoneError: a file is gone.
+            TransientError: one is too old.
+            Exception: the store did not answer.
         """
         known = self.state
         if (again or lost) and known is not None and abs(time.time() - self.looked_s) < ANEW_S:
@@ -126,13 +135,23 @@ class TableLog:
         return state
 
     def write(self, state: LogState, batches: Sequence[CommitIntent]) -> None:
-        """Create the entry behind `state`, which the positions were judged as of."""
+        """Create the entry behind `state`, which the positions were judged as of.
+
+        Raises:
+            EntryExistsError: the number is taken.
+            Exception: the entry may be there, now or later.
+        """
         stamp = self._create(state.version + 1, entry_of(batches, self.writer))
         versions = {app: version for batch in batches for app, version in batch.versions.items()}
         self.state = state.followed_by(state.version + 1, stamp, versions, self.writer, len(batches))
 
     def write_metadata(self, state: LogState, metadata: Mapping[str, Any], added: Sequence[str]) -> None:
-        """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew."""
+        """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew.
+
+        Raises:
+            EntryExistsError: the number is taken.
+            Exception: the entry may be there, now or later.
+        """
         self._create(state.version + 1, metadata_entry(metadata, added, self.writer))
         self.state = None
 

@@ -33,6 +33,9 @@ def check_table(table: DeltaTable, name: str, schema: pa.Schema, partition_by: S
     """Refuse a table whose properties, protocol, partitioning or schema do not let the guarantee hold.
 
     One with more columns than `schema` is taken: rows are null there.
+
+    Raises:
+        UnsafeError: names the table, the property and the way out.
     """
     configuration = table.metadata().configuration
     for key, why in _BREAKING.items():

@@ -39,7 +39,11 @@ class DerivedTable:
         self._handle: DeltaTable | None = None
 
     def load(self, schema: pa.Schema) -> None:
-        """Look at the table as it is now; it is made if it is not there."""
+        """Look at the table as it is now; it is made if it is not there.
+
+        Raises:
+            UnsafeError: something else than kgs has made it.
+        """
         uri, options = self._storage.uri(self.name), self._storage.delta_options()
         try:
             self._handle = DeltaTable(uri, storage_options=options)

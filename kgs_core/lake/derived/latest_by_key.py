@@ -87,7 +87,13 @@ class LatestByKeyTable:
         self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
 
     def materialize(self) -> Materialization:
-        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind."""
+        """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
+
+        Raises:
+            UnsafeError: the derived table is somebody else's; or offsets of several topics cannot be compared.
+            ConfigError: the rows have no such column.
+            TransientError: the store did not answer, or others do the same all the time.
+        """
         problem: Exception | None = None
         for _ in range(TRIES):
             try:

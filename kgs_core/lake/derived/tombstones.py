@@ -60,6 +60,10 @@ class DeadLetters:
         Args:
             app: what their position is noted under.
             noted: all that the derived table notes.
+
+        Raises:
+            ChangesLostError: the log does not tell what is new.
+            Exception: the store did not answer.
         """
         base, prefix = max(noted.get(app, NOT_NOTED), NOT_NOTED), f"{app}{_WAITS}"
         waits = {_key(each[len(prefix) :]): v for each, v in noted.items() if each.startswith(prefix) and v >= 0}

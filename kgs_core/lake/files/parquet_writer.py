@@ -45,6 +45,9 @@ def write_table(
     Args:
         partition_values: of all its rows, in Delta's form; the file has no such column.
         beside: see `Storage.make_folders`, for a table that may have to be created yet.
+
+    Raises:
+        TransientError: the disk or the store did not take it.
     """
     folder = folder_of(partition_values)
     name = "/".join(part for part in (folder, f"part-{uuid.uuid4()}{FILE_ENDING}") if part)

@@ -38,7 +38,11 @@ class Storage:
         return self.root.startswith("s3://")
 
     def uri(self, table: str) -> str:
-        """Address of a table for deltalake."""
+        """Address of a table for deltalake.
+
+        Raises:
+            UnsafeError: a link leads out of the root, or deltalake would take its name for another folder's.
+        """
         uri = f"{self.root}/{table}"
         if not self.is_s3:
             if "%" in uri:  # deltalake reads %41 as A, the Parquet writer does not: log and files would part
@@ -49,7 +53,12 @@ class Storage:
         return uri
 
     def delta_options(self) -> dict[str, str]:
-        """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on."""
+        """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on.
+
+        Raises:
+            PermanentError: a file of secrets cannot be read.
+            UnsafeError: an option would take the conditional put away.
+        """
         options = {key.lower(): value for key, value in self._read().items()}
         if not self.is_s3:
             return options
@@ -83,6 +92,9 @@ class Storage:
             table: its own folder must exist, unless `beside` is given.
             folder: path below the table's own folder; may be empty.
             beside: a table in the same parent folder that must exist; the own folder of `table` is made, too.
+
+        Raises:
+            FileNotFoundError: the folder that must exist does not.
         """
         if self.is_s3:
             return

@@ -61,6 +61,11 @@ class GroupAdoption:
         """The tables that the old name still has, dead letters before rows; none when all is done.
 
         `topics`: only their tables; empty: all.
+
+        Raises:
+            ConfigError: no table knows the old name.
+            UnsafeError: both names fill a table.
+            PortError: Kafka or the store did not answer.
         """
         known = False
         found = []
@@ -81,7 +86,12 @@ class GroupAdoption:
         return found
 
     def carry_out(self, adopted: Adopted) -> None:
-        """Move one table, whoever commits to it meanwhile; with one of rows, what began beside it meanwhile."""
+        """Move one table, whoever commits to it meanwhile; with one of rows, what began beside it meanwhile.
+
+        Raises:
+            UnsafeError: both names fill it.
+            TransientError: the store did not answer, or others committed all the time.
+        """
         self._lake.forget_intents(adopted.table)
         for table, has_letters in {**adopted.beside, adopted.table: adopted.has_letters}.items():
             if has_letters:

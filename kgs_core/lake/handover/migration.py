@@ -63,6 +63,12 @@ class Migration:
             given: partition -> offset in the new cluster.
             keep: for the others, the table's position: the offsets are the same there as they were.
             old_id: which earlier topic id; needed where the table knows several.
+
+        Raises:
+            ConfigError: no such topic or partition, or an offset is missing.
+            UnsafeError: there is nothing to go on from, it was done before, or its history has ended here; an offset is
+                not in the log; or a table beside the rows' is ahead of it.
+            PortError: Kafka or the store did not answer.
         """
         group = self._settings.group
         spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
@@ -87,7 +93,13 @@ class Migration:
         return move
 
     def carry_out(self, move: TopicMigration) -> None:
-        """Close the old life and begin the new one, first beside the rows' table, then in that."""
+        """Close the old life and begin the new one, first beside the rows' table, then in that.
+
+        Raises:
+            UnsafeError: somebody reads on under the old id: its positions are no longer those of `move`; or a table
+                beside the rows' has come to be ahead of it.
+            TransientError: the store did not answer, or others commit all the time.
+        """
         self._lake.table(move.spec.dead_letters_table, DEAD_LETTER_SCHEMA).create()
         for _ in range(TRIES):
             if self._try_to_move(move):

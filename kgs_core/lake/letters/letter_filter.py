@@ -48,7 +48,11 @@ EVERY_LETTER = LetterFilter()
 def letter_filter(
     codes: Collection[str] = (), partitions: Collection[int] = (), since: str | None = None, until: str | None = None
 ) -> LetterFilter:
-    """The choice that these options name; times as people write them."""
+    """The choice that these options name; times as people write them.
+
+    Raises:
+        ConfigError: there is no such code, or no such time.
+    """
     if unknown := sorted(set(codes) - set(CODES)):
         raise ConfigError([f"--code: '{each}': no such code: use one of {', '.join(CODES)}" for each in unknown])
     return LetterFilter(

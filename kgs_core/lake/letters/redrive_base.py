@@ -85,7 +85,11 @@ class RedriveBase:
         return letters.filter(pa.array(state == 0)), int((state == 1).sum()), int((state == 2).sum())  # noqa: PLR2004
 
     def commit(self, table: LakeTable, rows: pa.Table, files: Sequence[FileWritten]) -> CommitOutcome:
-        """Add redriven rows. REFUSED means: look again."""
+        """Add redriven rows. REFUSED means: look again.
+
+        Raises:
+            PortError: see `LakeTable.commit`.
+        """
         noted = self.redriven[table.name]
         expected: dict[str, int | None] = {REDRIVES: noted.redrives}
         new = {REDRIVES: (noted.redrives or 0) + 1 + secrets.randbits(32)}
@@ -101,7 +105,12 @@ class RedriveBase:
 
 
 def pinned_rows(lake: Lake, spec: TableSpec) -> PinnedTable:
-    """The newest version of the rows' table."""
+    """The newest version of the rows' table.
+
+    Raises:
+        UnsafeError: there is none.
+        Exception: the store did not answer.
+    """
     table = lake.pin(spec.table)
     if table is None:
         raise UnsafeError(f"table {spec.table}: not there, but its dead letters are: bring it back")
@@ -112,6 +121,11 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     """The rows' table as it is now.
 
     Reads the identity columns of those files that may hold offsets of these letters.
+
+    Raises:
+        UnsafeError: there is no table, or it was handed over to another group.
+        PermanentError: a table that is not of kgs's making.
+        Exception: the store did not answer, or files went away while they were read.
     """
     table = pinned_rows(lake, spec)
     table.check_readable(IDENTITY)

@@ -74,7 +74,12 @@ def find_tables(
 
 
 def find_topic(settings: Settings, admin: KafkaAdmin, topic: str) -> tuple[TableSpec, TopicId, int]:
-    """Table, present id and number of partitions of one topic that Kafka has."""
+    """Table, present id and number of partitions of one topic that Kafka has.
+
+    Raises:
+        ConfigError: Kafka has no such topic, or no rule fits it.
+        PortError: Kafka did not answer.
+    """
     described = admin.describe([topic]).get(topic)
     if described is None:
         raise ConfigError([f"topic {topic}: Kafka {settings.kafka.bootstrap_servers} has no such topic"])
@@ -93,7 +98,11 @@ def refuse_unknown_tables(named: Collection[str], known: Collection[str], unread
 
 
 def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
-    """What somebody names and is not found may be one of these."""
+    """What somebody names and is not found may be one of these.
+
+    Raises:
+        TransientError: there are some.
+    """
     for each in unread or ():
         raise each.error
 

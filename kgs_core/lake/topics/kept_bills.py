@@ -76,7 +76,11 @@ class KeptBills:
         self._folder = self._storage.path(BILL_FOLDER, settings.group)
 
     def load(self, day: date) -> dict[str, Any] | None:
-        """The bill of a day; None: none is kept."""
+        """The bill of a day; None: none is kept.
+
+        Raises:
+            PermanentError: the lake refuses, or the file is no bill.
+        """
         for _ in range(_ATTEMPTS):
             files = self._files(day)
             for file in files:

@@ -31,6 +31,12 @@ def maintain_lake(
     Args:
         only: tables to maintain, by their path under the lake's root; empty: all.
         done: told of each table when it is finished.
+
+    Raises:
+        ConfigError: `only` names a table that is none of them.
+        PermanentError: the lake cannot be listed.
+        TransientError: Kafka or the store did not answer, or another maintenance runs.
+        PortError: a table could not be maintained, or read; the others were.
     """
     topics = KafkaAdmin(admin_client(settings)).list_topics()
     lake = open_lake(settings.lake)
@@ -88,6 +94,10 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
 
     An object store has no such lock, and nothing is taken there. Two maintenances at once lose no rows either way: one
     of two compactions of the same files is refused.
+
+    Raises:
+        TransientError: another process holds it.
+        PermanentError: the root cannot be written.
     """
     if storage.is_s3:
         yield

@@ -50,6 +50,11 @@ class Acceptance:
 
         Returns:
             The table's path.
+
+        Raises:
+            ConfigError: no rule fits the topic, or Kafka has no such partition.
+            UnsafeError: the position is another, or the offsets are still there or not there yet.
+            TransientError: Kafka or the store did not answer.
         """
         spec, topic_id, partitions = find_topic(self._settings, self._admin, tp.topic)
         if tp.partition >= partitions:
@@ -68,6 +73,11 @@ class Acceptance:
 
         A topic created again is read from its first offsets into the same table. Where the table is gone, the group's
         offsets in Kafka are marked: the consumer that opens the topic then makes the table and begins as the rule says.
+
+        Raises:
+            ConfigError: no rule fits the topic, or Kafka has none of that name.
+            UnsafeError: the topic is not refused, or it was accepted before.
+            TransientError: Kafka or the store did not answer.
         """
         spec, topic_id, partitions = find_topic(self._settings, self._admin, topic)
         ids = AppIds(self._settings.group, topic, topic_id)

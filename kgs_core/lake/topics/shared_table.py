@@ -22,7 +22,12 @@ def topics_by_id(apps: Collection[str], group: str) -> dict[TopicId, str]:
 
 
 def refuse_other_groups(lake: Lake, table: str, group: str) -> dict[str, int]:
-    """All versions in the log of a table that no other group fills."""
+    """All versions in the log of a table that no other group fills.
+
+    Raises:
+        UnsafeError: names the groups, and the way out.
+        PortError: the log cannot be read.
+    """
     stored = lake.all_versions(table)
     others = {name: topics for name, topics in owners(stored).items() if name != group}
     if others:
@@ -44,6 +49,10 @@ def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.S
     Args:
         schema: columns that the topic's rows would have.
         is_made: the table is there, perhaps made just now for another topic that has not begun either.
+
+    Raises:
+        UnsafeError: it names the columns, and the way out.
+        PortError: the log cannot be read.
     """
     stored = lake.all_versions(spec.table)
     known = owners(stored).get(ids.group, ())

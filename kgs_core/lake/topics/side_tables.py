@@ -47,13 +47,23 @@ class SideTables:
         self.tables = {name: self._lake.table(name, schema, layout) for name in self._names}
 
     def create(self) -> None:
-        """Make the tables that are not there, and check them."""
+        """Make the tables that are not there, and check them.
+
+        Raises:
+            UnsafeError: one that is in use is not there.
+            PortError: see `LakeTable.create`.
+        """
         self._refuse_deleted()
         for table in self.tables.values():
             table.create()
 
     def fit(self, there: pa.Schema, layout: TableLayout, *, evolve: bool) -> None:
-        """Make missing tables, and give them the columns of the topic's own table, if they may change."""
+        """Make missing tables, and give them the columns of the topic's own table, if they may change.
+
+        Raises:
+            UnsafeError: one that is in use is not there.
+            PortError: see `Lake.columns`.
+        """
         self._refuse_deleted()
         for name in self._names:
             self._lake.columns(name, there, there if evolve else None, layout)
@@ -64,6 +74,10 @@ class SideTables:
         Args:
             own: the topic's own table; it has positions of all these partitions.
             is_routed: its log says that there is, or was, a route.
+
+        Raises:
+            UnsafeError: a side table is ahead by another route, is another table's, or was handed over.
+            TransientError: a store did not answer, or others take the partitions up all the time.
         """
         if not self._names and not is_routed:
             self._tokens = None
@@ -262,7 +276,11 @@ def route_fingerprint(spec: TableSpec) -> int:
 
 
 def is_there(lake: Lake, side: str) -> bool:
-    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first."""
+    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first.
+
+    Raises:
+        PortError: see `LakeTable.exists`.
+    """
     return lake.table(side, pa.schema([])).exists()
 
 
@@ -286,6 +304,10 @@ def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:
 
 
 def side_tables_of(lake: Lake, spec: TableSpec, group: str) -> tuple[str, ...]:
-    """Side tables of a topic: those of its rule, and those of earlier routes that its table's log names."""
+    """Side tables of a topic: those of its rule, and those of earlier routes that its table's log names.
+
+    Raises:
+        PortError: the log cannot be read.
+    """
     noted = noted_sides(lake.all_versions(spec.table), group, spec.topic)
     return tuple(dict.fromkeys([*spec.side_tables.values(), *sorted(noted)]))

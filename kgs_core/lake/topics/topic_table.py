@@ -50,7 +50,11 @@ class TopicTable:
         self._judgements = Judgements(ids)
 
     def open(self) -> None:
-        """Make the table if it is missing, and check it; where its rule lets it, give it the columns that it lacks."""
+        """Make the table if it is missing, and check it; where its rule lets it, give it the columns that it lacks.
+
+        Raises:
+            UnsafeError: it is there and does not let the guarantee hold.
+        """
         rule = self.spec.rule
         if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
             self._rows.create()
@@ -59,7 +63,11 @@ class TopicTable:
             self._fit(self.columns)
 
     def add_columns(self, more: pa.Schema) -> None:
-        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may."""
+        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may.
+
+        Raises:
+            PortError: see `Lake.columns`.
+        """
         # With those that are there: layout and route are of these
         self._fit(pa.schema([*(f for f in self.columns if f.name not in more.names), *more]))
 
@@ -113,6 +121,9 @@ class TopicTable:
         Two consumers that start at once cannot disagree: one of their commits is refused, and the other's counts.
 
         `offsets`: partition -> first offset to read, of *all* partitions known at the topic's first start.
+
+        Raises:
+            UnsafeError: another group fills the table, or this life of the topic has ended.
         """
         while True:
             stored = self._rows.versions([*(self.ids.start(p) for p in offsets), STARTS])

@@ -66,7 +66,11 @@ class MeasurementFeed:
         return self._measured(records[-1][1], records[-1][0]) if records else None
 
     def measure(self) -> Measured:
-        """One of our own, not published: at once where a monitor publishes, else after a window; fails as `Monitor`."""
+        """One of our own, not published: at once where a monitor publishes, else after a window; fails as `Monitor`.
+
+        Raises:
+            PortError, ConfigError: Kafka cannot be reached, refuses or stops answering.
+        """
         from kgs_core.monitor.kafka.monitor import measure  # with the client that asks for sizes
 
         return Measured(measured_load(self._settings, measure(self._settings), self._lake))

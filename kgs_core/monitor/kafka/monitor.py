@@ -30,7 +30,12 @@ class ReadsPartitions(Protocol):
     """Source of readings; raises as `Monitor` does."""
 
     def read(self) -> Reading:
-        """All partitions at about this moment."""
+        """All partitions at about this moment.
+
+        Raises:
+            TransientError: no answer at all.
+            PermanentError: refused.
+        """
 
     def close(self) -> None:
         """End the connections."""
@@ -43,7 +48,11 @@ class Monitor:
     """
 
     def __init__(self, settings: Settings, *, publish: bool, sizes: ReadsPartitions | None = None) -> None:
-        """Connects; with `publish` the topic is made if it is missing, and every measurement goes there."""
+        """Connects; with `publish` the topic is made if it is missing, and every measurement goes there.
+
+        Raises:
+            PortError, ConfigError: Kafka cannot be reached or refuses, settings that cannot be followed.
+        """
         self._settings = settings
         self._sizes = sizes or PartitionSizes(settings)
         self._admin = KafkaAdmin(admin_client(settings))
@@ -71,7 +80,11 @@ class Monitor:
         return self._window.span_s(clock())
 
     def rebuild(self) -> int:
-        """Take what was published of late into the window; returns how many readings that were."""
+        """Take what was published of late into the window; returns how many readings that were.
+
+        Raises:
+            PortError: Kafka does not answer, or refuses.
+        """
         monitor = self._settings.monitor
         # Two monitors at once leave each other half of these records, which still is a window that gives speeds
         records = round(monitor.window_s / monitor.interval_s) + _SLACK
@@ -90,7 +103,12 @@ class Monitor:
         return taken
 
     def tick(self) -> Measurement:
-        """One measurement, published if that was asked for."""
+        """One measurement, published if that was asked for.
+
+        Raises:
+            TransientError: Kafka does not answer.
+            PermanentError: it refuses.
+        """
         measurement = self._window.add(self._sizes.read())
         if self._publisher is not None:
             self._publisher.send(measurement)
@@ -101,7 +119,11 @@ class Monitor:
         return None if self._publisher is None else self._publisher.settle(timeout_s)
 
     def run(self, stop: StopFlag, show: Show) -> None:
-        """A measurement every `interval_s` until `stop`; `show` gets each, and no answer is logged."""
+        """A measurement every `interval_s` until `stop`; `show` gets each, and no answer is logged.
+
+        Raises:
+            PermanentError: Kafka refuses.
+        """
         interval_s = self._settings.monitor.interval_s
         due = time.monotonic()
         say = LogOnChange(lambda why: _log.warning("no measurement: %s", why) if why else None)  # not every second

@@ -21,7 +21,11 @@ OpenMonitor = Callable[[Settings], Monitor]
 
 
 def publishing_monitor(settings: Settings) -> Monitor:
-    """A monitor whose topic is there, and whose window has what was published of late; raises as `Monitor`."""
+    """A monitor whose topic is there, and whose window has what was published of late; raises as `Monitor`.
+
+    Raises:
+        PortError, ConfigError: Kafka cannot be reached or refuses, settings that cannot be followed.
+    """
     monitor = Monitor(settings, publish=True)
     try:
         monitor.rebuild()

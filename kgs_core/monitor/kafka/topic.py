@@ -161,7 +161,11 @@ class PublishedMeasurements(NamedTuple):
 
 
 def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> PublishedMeasurements:
-    """The topic's last records, so many at most; none where there is no topic."""
+    """The topic's last records, so many at most; none where there is no topic.
+
+    Raises:
+        PortError: refused, or no answer.
+    """
     topic = topic_name(settings)
     if topic not in admin.describe([topic]):
         return PublishedMeasurements((), 0)

@@ -40,7 +40,11 @@ class Window:
         return min(self._window_s, series.newest_s - series.begun_s) if series is not None else 0.0
 
     def add(self, reading: Reading) -> Measurement:
-        """The reading with the speeds after it; see `take`."""
+        """The reading with the speeds after it; see `take`.
+
+        Raises:
+            MeasurementError: see `take`.
+        """
         self.take(reading)
         tracks = self._series[reading.clock].tracks
         return Measurement(reading, {tp: track.speed() for tp, track in sorted(tracks.items())})

@@ -90,7 +90,11 @@ class AvroReading:
 
 @lru_cache(maxsize=256)
 def avro_reading(schema: RegisteredSchema) -> AvroReading:
-    """How values of a schema are read."""
+    """How values of a schema are read.
+
+    Raises:
+        UnusableSchemaError: they cannot be.
+    """
     named: dict[str, Any] = {}
     try:
         parsed: Any = _parsed(schema, named, set())

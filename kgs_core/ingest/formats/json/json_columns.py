@@ -32,7 +32,11 @@ def read_type(kind: pa.DataType) -> pa.DataType:
 
 
 def column_of(read: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column that one read as `read_type(kind)` becomes."""
+    """The column that one read as `read_type(kind)` becomes.
+
+    Raises:
+        ArrowInvalid: a value does not fit.
+    """
     if read.type == kind:
         return read
     if pa.types.is_struct(kind):

@@ -43,7 +43,11 @@ Fields = dict[str, pa.DataType]
 
 
 def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
-    """The columns that values of a schema become, all nullable."""
+    """The columns that values of a schema become, all nullable.
+
+    Raises:
+        UnusableSchemaError: it is no JSON Schema of an object, or has a field that cannot become a column.
+    """
     fields, unfit = fields_of_schema(schema)
     if unfit:
         raise unfit[0]
@@ -51,7 +55,11 @@ def columns_of_schema(schema: RegisteredSchema) -> pa.Schema:
 
 
 def fields_of_schema(schema: RegisteredSchema) -> tuple[pa.Schema, Sequence[UnusableSchemaError]]:
-    """The columns that fields of a schema become, all nullable, and why others cannot."""
+    """The columns that fields of a schema become, all nullable, and why others cannot.
+
+    Raises:
+        UnusableSchemaError: it is no JSON Schema of an object.
+    """
     try:
         documents = _Documents(schema)
         types = _Types(documents)

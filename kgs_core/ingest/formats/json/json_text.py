@@ -38,7 +38,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=Number, parse_flo
 
 
 def read_object(text: str, decoder: json.JSONDecoder = _DECODER) -> Pairs:
-    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list."""
+    """The pairs of a JSON object, of which an inner one is a tuple, too, and an array a list.
+
+    Raises:
+        JSONDecodeError: it is not one.
+    """
     try:
         return _decoded(text, decoder)
     except json.JSONDecodeError:

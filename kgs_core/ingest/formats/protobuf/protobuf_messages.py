@@ -24,7 +24,11 @@ from kgs_core.ingest.formats.widening import widened, widening_problem
 
 
 def natural_columns(descriptor: Descriptor) -> pa.Schema:
-    """The columns that a message type is by itself."""
+    """The columns that a message type is by itself.
+
+    Raises:
+        UnusableSchemaError: a field cannot become a column.
+    """
     _, shapes = ShapeBuilder().message(descriptor, descriptor.fields)
     return pa.schema([pa.field(name, shape.type) for name, shape in shapes])
 

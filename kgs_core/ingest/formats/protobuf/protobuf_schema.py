@@ -89,7 +89,11 @@ class Shape:
 
 
 def message_type(schema: RegisteredSchema, indexes: Sequence[int]) -> Descriptor:
-    """The message type that these indexes name: that at the first of them, in it that at the second, and so on."""
+    """The message type that these indexes name: that at the first of them, in it that at the second, and so on.
+
+    Raises:
+        UnusableSchemaError: the schema, or one it refers to, cannot be read, or it has no such message type.
+    """
     file = _file_of(schema)
     name = ""
     found: FileDescriptorProto | DescriptorProto = file
@@ -173,6 +177,9 @@ class ShapeBuilder:
         """Name of a message type in the file with these of the fields of `of`, and their shapes.
 
         Fields without a shape (messages without fields) are left out.
+
+        Raises:
+            UnusableSchemaError: a message contains itself, or holds a group, or too many fields.
         """
         if of.full_name in self._inside:
             path = " > ".join([*self._inside, of.full_name])
