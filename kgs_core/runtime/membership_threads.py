@@ -32,7 +32,7 @@ class AssignmentReader(Protocol):
     """A consumer's queue: the Assignments of its number."""
 
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """Orders that have come since the last call (on the first call: since the queue was opened), oldest first.
+        """Assignments that have come since the last call (on the first call: since the queue was opened), oldest first.
 
         Raises:
             TransientError: Kafka does not answer.

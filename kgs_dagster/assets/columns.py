@@ -41,7 +41,7 @@ def topic_columns(rule: TopicRule) -> dict[str, Any]:
 
 def table_columns(sources: Sequence[Source]) -> dict[str, Any]:
     """Metadata of a table's asset: all columns, and their lineage; with a transform, of those that it must keep."""
-    is_known = not any(has_transform(rule) for rule, _ in sources)  # else only the function knows
+    is_known = not any(rule.has_transform for rule, _ in sources)  # else only the function knows
     columns: dict[str, dg.TableColumn] = {}
     lineage: dict[str, list[dg.TableColumnDep]] = {}
     for rule, topic in sources:
@@ -77,11 +77,6 @@ def derived_columns(sources: Sequence[Source], table: dg.AssetKey) -> dict[str, 
     names = about[LINEAGE].deps_by_column if SCHEMA not in about else [c.name for c in about[SCHEMA].columns]
     own = {name: [dg.TableColumnDep(asset_key=table, column_name=name)] for name in names}
     return about | {LINEAGE: dg.TableColumnLineage(own)}
-
-
-def has_transform(rule: TopicRule) -> bool:
-    """Whether a function of the user's has the last word on the columns."""
-    return rule.transform is not None or rule.transform_arrow is not None
 
 
 Found = Iterator[tuple[dg.TableColumn, str | None]]

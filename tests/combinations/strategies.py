@@ -10,7 +10,8 @@ LETTER = "after-dead-letter-commit"
 POINTS = ("fetched", "written", "file-written", "after-commit", *["before-commit"] * 2, *[LETTER] * 4)
 COMBINED_POINTS = ("intent-left", "entry-made")
 SIDE_POINTS = ("route-claimed", "side-fenced", *["after-side-commit"] * 4)
-REGISTRY_POINTS = ("judgement-announced", "judgement-fenced", "judgement-taken", LETTER, LETTER, "before-commit")
+_JUDGEMENTS = ("judgement-announced", "judgement-fenced", "judgement-taken")
+REGISTRY_POINTS = ("written", *_JUDGEMENTS, LETTER, LETTER, "before-commit")
 EVOLVE_POINTS = ("before-columns", "columns-added")
 
 
@@ -115,7 +116,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
             st.tuples(st.builds(steps.Register)),
             *[st.tuples(send, dead, forgets, plain, answers)] * 2,
             *[st.tuples(forgets, send, dead, answers, plain)] * 2,
-            *[st.tuples(forgets, send, plain, dead, answers, plain)] * 2,
+            *[st.tuples(forgets, send, plain, dead, answers, plain, st.builds(steps.Thaw))] * 2,
             st.tuples(forgets, send, plain, answers, st.builds(steps.Redrive)),
         ]
     if rule.format == "json" or rule.route:

@@ -53,7 +53,7 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
     try:
         return find(spec.topic, rule, spec.registry)
     except NoColumnsError as e:
-        if rule.transform or rule.transform_arrow or not lake.table(spec.table, NO_COLUMNS).exists():
+        if rule.has_transform or not lake.table(spec.table, NO_COLUMNS).exists():
             raise
         _log.warning("table=%s keeps its columns: %s", spec.table, "; ".join(e.problems))
         return value_columns(rule, lake.columns(spec.table, pa.schema(ORIGIN_FIELDS), layout=layout_of(rule)))

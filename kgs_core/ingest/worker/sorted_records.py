@@ -214,7 +214,7 @@ def _parser(name: str) -> Parser:
 
 def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
     """Values that no partition can have are bad, where they are the record's own and not a transform's."""
-    if job.rule.transform or job.rule.transform_arrow or not (bad := unfit(job.rule, parsed.table)):
+    if job.rule.has_transform or not (bad := unfit(job.rule, parsed.table)):
         return parsed
     keep = [n for n in range(len(parsed.good)) if n not in bad]
     good = [parsed.good[n] for n in keep]

@@ -56,7 +56,7 @@ class TopicTable:
             UnsafeError: it is there and does not let the guarantee hold.
         """
         rule = self.spec.rule
-        if rule.transform or rule.transform_arrow or (rule.names_columns and rule.evolve == "none"):
+        if rule.has_transform or (rule.names_columns and rule.evolve == "none"):
             self._rows.create()
             self._sides.create()
         else:
