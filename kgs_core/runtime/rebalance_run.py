@@ -146,11 +146,7 @@ class RebalanceRun:
         return watch, preview(watch.state, now, compare)
 
     def observe(self) -> GroupObserver:
-        """The group as it is. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The group as it is. Fences nobody and writes nothing. A PortError if Kafka fails."""
         reader = self._ports.topics.reader()
         messages = reader.read_to_end() if reader is not None else []
         now = self._clocks.steady()
@@ -158,11 +154,7 @@ class RebalanceRun:
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def capacity(self) -> Capacity:
-        """The learnt capacity beside the configured one, as of now. Fences nobody and writes nothing.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """The learnt capacity beside the configured one, as of now. Fences nobody, writes nothing; PortError if Kafka fails."""
         watch, measured = self.observe(), self._ports.feed.at(None)
         if measured is not None:
             watch = watch.observed(measured, self._clocks.steady())
@@ -193,11 +185,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun or found begun; done alone, that of the newest Target.
-
-        Raises:
-            PortError: Kafka does not answer, or refuses.
-        """
+        """Of the change that `assign` began or found begun; alone, of the newest Target; PortError if Kafka fails."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")

@@ -1,5 +1,7 @@
 """How rebalance runs in Dagster fail: in a line, before any harm, and so that the next one goes on."""
 
+from contextlib import suppress
+
 import dagster as dg
 import pytest
 
@@ -91,7 +93,10 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("point", ["measured", "before-write", "after-write", "assigned", "priced", "handed-over"])
 def test_the_next_run_goes_on_wherever_one_was_killed(runs, point, monkeypatch):
+    reached = []
+
     def kill(name):
+        reached.append(name)
         if name == point:
             raise Killed
 
@@ -99,8 +104,9 @@ def test_the_next_run_goes_on_wherever_one_was_killed(runs, point, monkeypatch):
     with monkeypatch.context() as patched:
         for module in (controller_loop, rebalance_run):
             patched.setattr(module, "failpoint", kill)
-        with pytest.raises(Killed):
+        with suppress(Killed):  # Dagster ends some runs of its own accord
             runs.run_at(GROWN)
+    assert point in reached
     runs.sim.go_by(60)
     result = runs.run_at(GROWN)
     assert result.success
