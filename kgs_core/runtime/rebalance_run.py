@@ -154,7 +154,7 @@ class RebalanceRun:
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
 
     def capacity(self) -> Capacity:
-        """The learnt capacity beside the configured one, as of now. Fences nobody, writes nothing; PortError if Kafka fails."""
+        """Learnt and configured capacity, as of now. Fences nobody, writes nothing; PortError if Kafka fails."""
         watch, measured = self.observe(), self._ports.feed.at(None)
         if measured is not None:
             watch = watch.observed(measured, self._clocks.steady())
@@ -185,7 +185,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` began or found begun; alone, of the newest Target; PortError if Kafka fails."""
+        """Of the change that `assign` has begun, or found begun; alone, of the newest Target; PortError if Kafka fails."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
