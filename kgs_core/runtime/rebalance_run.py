@@ -185,7 +185,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun, or found begun; alone, of the newest Target; PortError if Kafka fails."""
+        """Of the change that `assign` has begun or found; alone, of the newest Target; PortError if Kafka fails."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
