@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tokenize
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,15 @@ from kgs_core.config import Settings
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("kgs_core", "kgs_dagster")
 STARTS = 5
+_LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 FEATURES = {
     "routes": r"\broute[sd]?\b|\brouting\b|\bRoute\b",
     "layout": r"\blayout\b|partition_columns",
@@ -48,6 +58,8 @@ def _counts() -> Iterator[tuple[str, str]]:
     product, tests = _sources(*PRODUCT), _sources("tests")
     yield "lines of Python in the wheel", f"{_lines(product):,}"
     yield "lines of Python in tests/", f"{_lines(tests):,}"
+    yield "lines of code in the wheel, without docstrings and comments", f"{sum(map(_code_lines, product)):,}"
+    yield "lines of code in tests/, likewise", f"{sum(map(_code_lines, tests)):,}"
     yield "lines of Python in bench/ and ops/", f"{_lines(_sources('bench', 'ops')):,}"
     yield "lines in docs/, README and CHANGELOG", f"{_lines([*ROOT.glob('*.md'), *ROOT.glob('docs/**/*.md')]):,}"
     yield "modules in the wheel", str(len(product))
@@ -102,6 +114,20 @@ def _sources(*folders: str) -> list[Path]:
 
 def _lines(files: Sequence[Path]) -> int:
     return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def _code_lines(file: Path) -> int:
+    """Lines that hold more than a docstring, a comment or nothing."""
+    found: set[int] = set()
+    is_first = True
+    with file.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type in _LAYOUT:
+                is_first = is_first or token.type == tokenize.NEWLINE
+            elif not (is_first and token.type == tokenize.STRING):
+                found.update(range(token.start[0], token.end[0] + 1))
+                is_first = False
+    return len(found)
 
 
 if __name__ == "__main__":

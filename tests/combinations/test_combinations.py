@@ -69,7 +69,7 @@ def test_what_was_found(judged, case):
 
 @pytest.mark.slow(60)
 @given(case=cases())
-@settings(max_examples=120, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=60, derandomize=True, suppress_health_check=SLOW)
 def test_any_history_of_any_rule(judged, case):
     judged(case)
 
