@@ -43,11 +43,11 @@ class BatchRunner(ABC):
 
     @abstractmethod
     def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:
-        """Exact ranges of a topic through its Spark transform; no ranges: only its workers come up."""
+        """Read exact ranges of a topic through its Spark transform; without ranges, only start its workers."""
 
     @abstractmethod
     def end_task(self) -> None:
-        """Give back what reads of arrow topics hold between them; the next one takes it again."""
+        """Release what reads of arrow topics hold in between; the next read acquires it again."""
 
     @abstractmethod
     def close(self) -> None:
@@ -73,27 +73,27 @@ class BatchRunner(ABC):
         return result
 
     def warm(self) -> None:
-        """Have a worker that is up, with Kafka's client in it; reads nothing."""
+        """Start a worker with its Kafka client, or keep it running; reads nothing."""
         self._read({}, ReadBatch({}, {}, None, has_dataframe=False, batch_bytes=0), 0.0)
 
     def warm_topic(self, job: TopicJob) -> None:
-        """Have the workers up that the transform of a topic runs in; reads nothing of it."""
+        """Start the workers that run a topic's transform, without reading the topic."""
         self.read_dataframe(job, {})
 
     @abstractmethod
     def warm_transforms(self) -> None:
-        """Have all up that Spark transforms run in, whichever topic's they are."""
+        """Start everything that Spark transforms run in, whichever topic they belong to."""
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Have the read in hand wait for records no longer; for another thread than that of the rounds."""
+        """Make the current read stop waiting for records; for a thread other than that of the rounds."""
 
     @abstractmethod
     def take_your_time(self) -> None:
         """Take `interrupt` back."""
 
     def _slice_s(self, *, is_planned: bool, has_dataframe: bool) -> float:
-        """How long the arrow topics may be waited for: not at all while a dataframe topic is due."""
+        """Longest wait for the arrow topics, s; 0 if a dataframe topic is due."""
         if not has_dataframe:
             return SLICE_S
         shortest, longest = MIXED_SLICES_S

@@ -1,6 +1,6 @@
-"""Runner of batches in the consumer's own process, without Spark: for tests of what Spark has no part in.
+"""Runner of batches in the consumer's own process, without Spark: for tests that do not need Spark.
 
-It is up in no time. The functions are those that run in Spark's worker, so files and log of a table are the same.
+It starts at once. It runs the same functions as Spark's worker, so a table's files and log are the same.
 Spark transforms cannot run, and a record that kills the worker kills the consumer.
 """
 
@@ -28,11 +28,11 @@ class LocalBatchRunner(BatchRunner):
 
     @property
     def has_ended(self) -> bool:
-        """Never: it ends with its process."""
+        """False: it ends only with its process."""
         return False
 
     def transform_schema(self, transform: str, topic: str, schema: pa.Schema) -> pa.Schema:  # noqa: ARG002
-        """No columns: refused."""
+        """Raise a ConfigError: a transform needs Spark."""
         raise _needs_spark(transform, topic)
 
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
@@ -41,14 +41,14 @@ class LocalBatchRunner(BatchRunner):
             return read_round(request, self._interrupted.is_set)
 
     def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:  # noqa: ARG002
-        """Nothing: refused."""
+        """Raise a ConfigError: a transform needs Spark."""
         raise _needs_spark(job.rule.transform, job.topic)
 
     def warm_transforms(self) -> None:
-        """Nothing: there are none."""
+        """Do nothing: no transform can run here."""
 
     def interrupt(self) -> None:
-        """Have the read in hand come back."""
+        """Make the current read return early."""
         self._interrupted.set()
 
     def take_your_time(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading ahead in a thread beside the commits of a round; `ingest.round.ahead` says what, and what is of use."""
+"""Reading ahead in a thread beside a round's commits; `ingest.round.ahead` decides what to read and what to use."""
 
 import logging
 import time
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A reading that was begun, and maybe is over.
+    """A read ahead that has been started, and may be over.
 
     Attributes:
-        states: of its topics, but for those that were dropped.
+        states: states of its topics, without those that were dropped.
         since: when it began, on the steady clock.
     """
 
@@ -32,9 +32,9 @@ class _Reading:
 
 
 class ReadingAhead:
-    """One reading at most. The runner is for one thread at a time: `wait` comes before anybody else uses it.
+    """Keeps at most one read ahead. The runner serves one thread at a time: call `wait` before using it elsewhere.
 
-    `longest_s`: an answer that was asked for longer ago is dropped: the vacuum counts on it that files are young.
+    `longest_s`: a result that was requested longer ago is dropped, since the vacuum relies on files being young.
     """
 
     def __init__(self, runner: BatchRunner, longest_s: float) -> None:
@@ -44,7 +44,7 @@ class ReadingAhead:
         self._reading: _Reading | None = None
 
     def begin(self, at: Round, states: Mapping[str, TopicState]) -> None:
-        """Read what is foreseen of a round whose commits are open; nothing where another one is kept."""
+        """Start reading what the next round is expected to ask for, unless a result is still kept."""
         if self._reading is not None or (ahead := foresee(at)) is None:
             return
         mine = {name: states[name] for name in ahead.at.topics}
@@ -53,7 +53,7 @@ class ReadingAhead:
         self._reading = _Reading(ahead, mine, answer, time.monotonic())
 
     def take(self, at: Round, question: ReadBatch, states: Mapping[str, TopicState]) -> ReadResult | None:
-        """What of that which was read ahead answers a round's question; it is kept no longer.
+        """Answer to a round's question from the kept result, which is then dropped; None: it must be read.
 
         Raises:
             Exception: the reading has failed, as `BatchRunner.read` does.
@@ -68,7 +68,7 @@ class ReadingAhead:
         return reading.ahead.answer(result, at, question, same)
 
     def wait(self) -> None:
-        """Until nothing is being read."""
+        """Wait until no read is running."""
         if self._reading is not None:
             wait([self._reading.answer])
 

@@ -1,4 +1,4 @@
-"""What a round came to."""
+"""Report of a round."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ class RoundReport:
 
     Attributes:
         refused: batches that did not land: another writer was ahead, or the lake did not answer.
-        outrun: those that another writer was ahead of.
+        outrun: refused batches for which another writer was ahead.
         latency_s: from the timestamp of the oldest record to its commit; None without records.
         is_full: there was as much to read as a batch may take, and no record waits for its registry.
-        waited_s: of `fetch_s` and `write_s`, with nothing else to do.
+        waited_s: part of `fetch_s` and `write_s` during which nothing else was going on.
         offsets: topic -> offsets that landed.
     """
 

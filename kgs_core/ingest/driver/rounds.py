@@ -1,4 +1,4 @@
-"""The driver of a consumer's rounds: asks batch runner, Kafka and lake what `ingest.round` wants to know."""
+"""Driver of a consumer's rounds: puts the questions of `ingest.round` to batch runner, Kafka and lake."""
 
 import logging
 import time
@@ -43,7 +43,7 @@ from kgs_core.ports import CommitOutcome
 
 SIDE_BY_SIDE = 32
 PATIENCE_S = 1.0
-"""A table is late that takes longer than this, and than twice the time in which half of the topics were done."""
+"""A table is late if it takes longer than this, and than twice the time in which half of the topics finished."""
 LULL_S = 1.0
 _log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class _Aside:
     """A topic whose table is late, in a round of its own.
 
     Attributes:
-        answers: number of each open question -> its answer, when it is there.
-        since: when the round began that it was parted from.
+        answers: number of each open question -> its pending answer.
+        since: start of the round that it was split from.
     """
 
     state: TopicState
@@ -66,10 +66,10 @@ class _Aside:
 class Ingest:
     """Runs rounds over the topics in `topics`, which the owner of this object keeps up to date between rounds.
 
-    A table that is late is left behind by its round, and its topic left out of the next ones until it has answered
-    (`TopicState.is_at_work`). Its batch is in hand for as long: see `settle`.
+    A round does not wait for a late table: its topic is skipped by later rounds until the table has answered
+    (`TopicState.is_at_work`). Until then the topic's batch stays in flight: see `settle`.
 
-    While a round commits, what the next one will ask for is read in a thread. Between two rounds nothing is being read.
+    While a round commits, a thread reads what the next one will ask for. Between two rounds no read is running.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class Ingest:
     def round(self, is_interrupted: Callable[[], bool] = lambda: False) -> RoundReport:
         """One round over all topics; returns after about a second when there is nothing to read, or when interrupted.
 
-        What Kafka or the lake refuses, or does not answer, stops the partitions that it is about, with a reason.
+        If Kafka or the lake refuses or does not answer, the partitions concerned stop, with a reason.
 
-        `is_interrupted`: whether another round may not follow: then nothing is read for it.
+        `is_interrupted`: whether no other round may follow; then nothing is read ahead.
 
         Raises:
             Exception: Spark, or a worker of it, has failed. Positions are as the tables have them.
@@ -129,16 +129,16 @@ class Ingest:
 
     @property
     def late_since(self) -> float | None:
-        """When the oldest round began that a batch is still in hand of, on the steady clock; None without one.
+        """Start of the oldest round with a batch still in flight, on the steady clock; None without one.
 
-        What was read ahead does not count: it has cost its round's time, and is committed or dropped by the next one.
+        Data read ahead does not count: its time is part of its round, and the next round commits or drops it.
         """
         return min((aside.since for aside in self._asides), default=None)
 
     def settle(self, topics: Collection[str] | None = None) -> None:
-        """Wait until no batch of these topics (None: of any) is in hand, for as long as it takes.
+        """Wait, without a limit, until no batch of these topics (None: of any) is in flight.
 
-        What was read ahead of them is dropped.
+        Data read ahead of them is dropped.
         """
         self._ahead.drop(topics)
         while mine := [a for a in self._asides if topics is None or a.state.topic in topics]:
@@ -147,7 +147,7 @@ class Ingest:
                 self._go_on(aside)
 
     def close(self) -> None:
-        """End the threads and what the runner holds for reads, once nothing is in hand; the runner goes on."""
+        """End the threads and the runner's read task, once nothing is in flight; the runner stays up."""
         self.settle()
         self._ahead.close()
         self._pool.shutdown()
@@ -163,7 +163,7 @@ class Ingest:
         self._asides.append(_Aside(states[topic], at, {number: late[number] for number in at.open}, since))
 
     def _go_on(self, aside: _Aside) -> None:
-        """Take the answers that have come, ask what follows; at its end the topic is back for the next round."""
+        """Take arrived answers and ask what follows; once nothing is open, return the topic to the next round."""
         state = aside.state
         for number, answer in list(aside.answers.items()):
             if answer.done():
@@ -184,7 +184,7 @@ class Ingest:
     def _carry_out(
         self, at: Round, report: RoundReport, is_interrupted: Callable[[], bool]
     ) -> tuple[list[tuple[int, Answer]], Mapping[int, Future[Answer]]]:
-        """The answers to questions of one stage; tables are asked side by side, and those that are late named apart."""
+        """Answers to the questions of one stage, and the late tables apart; all tables are asked in parallel."""
         began, questions = time.monotonic(), at.open
         asked = {number: topic for number, question in questions.items() if (topic := topic_of(question)) is not None}
         at_work = {
@@ -268,7 +268,7 @@ class Ingest:
 
 
 def _ask_table(question: Question, table: TopicTable) -> Answer:
-    """The answer of a topic's table; whatever goes wrong is that topic's trouble alone."""
+    """Answer of a topic's table; an error affects that topic alone."""
     try:
         match question:
             case AskPositions(partitions=partitions):
@@ -289,11 +289,11 @@ def _wait_for_one(asides: Sequence[_Aside], timeout_s: float | None = None) -> N
 
 
 def _late(at_work: Mapping[int, Future[Answer]], idle: int) -> Mapping[int, Future[Answer]]:
-    """Wait for the answers; those that are late, see `PATIENCE_S`.
+    """Answers that are late, see `PATIENCE_S`; waits for all others.
 
     Args:
         at_work: number of a question -> its answer.
-        idle: other topics, which can be read or may be any moment.
+        idle: number of other topics, which can be read or may be at any moment.
     """
     began, until = time.monotonic(), float("inf")
     done, missing = 0, set(at_work.values())

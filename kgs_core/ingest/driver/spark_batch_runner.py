@@ -60,7 +60,7 @@ class SparkBatchRunner(BatchRunner):
         return transform_schema(self._spark, transform, topic, schema)
 
     def read_arrow(self, request: ArrowRequest) -> ReadResult:
-        """One request to the long task; on another machine than the driver's, one Spark task."""
+        """Send a request to the long task; run one Spark task instead if workers are on other machines."""
         if not self._is_on_one_machine:
             results: list[ReadResult] = self._seed.mapPartitions(partial(run_arrow_task, request)).collect()
             return results[0]
@@ -75,7 +75,7 @@ class SparkBatchRunner(BatchRunner):
             raise
 
     def end_task(self) -> None:
-        """Give the core that the long task has to others; the next read starts another one, in the same worker."""
+        """End the long task, which frees its core; the next read starts another one in the same worker."""
         task, self._task = self._task, None
         if task is not None:
             task.end()
@@ -86,12 +86,12 @@ class SparkBatchRunner(BatchRunner):
         return self._dataframe.read(job, ranges)
 
     def warm_transforms(self) -> None:
-        """Have the workers of Spark transforms up, and its planner at work once."""
+        """Start the workers of Spark transforms, and run Spark's planner once."""
         self.end_task()
         self._dataframe.warm()
 
     def interrupt(self) -> None:
-        """Have the read in hand come back, by a file that its worker looks for."""
+        """Make the current read return early, by a file that its worker looks for."""
         with suppress(OSError):  # a full disk: then it comes back at the end of its slice
             self._interrupt.touch()
 
