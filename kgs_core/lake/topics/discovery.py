@@ -1,4 +1,4 @@
-"""Which topics have tables: those that Kafka has, and those that only the lake still knows."""
+"""Topics that have tables: those of Kafka, and those that only the lake still knows."""
 
 import logging
 import re
@@ -18,14 +18,14 @@ _NAME = re.compile(r"\{\w+\}")
 _log = logging.getLogger(__name__)
 LOG_FOLDER = "_delta_log"
 AWAY_AFTER = 2
-"""Tables in a row whose logs could not be read for now: then it is the store that does not answer."""
+"""Number of tables in a row with unreadable logs after which the store counts as unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadTable:
-    """A table whose log could not be read for now: Kafka may no longer have its topic, and then it is not found.
+    """A table with an unreadable log: if Kafka no longer has its topic, the topic is not found.
 
-    `rule`: that it could be of.
+    `rule`: the rule that may have made it.
     """
 
     table: str
@@ -45,7 +45,7 @@ def find_tables(
     Args:
         in_kafka: names of the topics that exist.
         chosen: only these; None: all.
-        unread: gets the tables that are left out since their logs could not be read for now; None: none is.
+        unread: receives skipped tables with unreadable logs; None: the first one raises.
 
     Raises:
         ConfigError: a chosen topic that no rule fits, or that neither Kafka nor the lake has; two topics that are there
@@ -98,7 +98,7 @@ def refuse_unknown_tables(named: Collection[str], known: Collection[str], unread
 
 
 def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
-    """What somebody names and is not found may be one of these.
+    """Refuse to call a name unknown while an unreadable table may belong to it.
 
     Raises:
         TransientError: there are some.
@@ -108,7 +108,7 @@ def refuse_unknown(unread: Collection[UnreadTable] | None) -> None:
 
 
 def _only_in_lake(settings: Settings, lake: Lake, known: Collection[str], unread: list[UnreadTable] | None) -> set[str]:
-    """Topics whose tables were filled by this group, by the rules that have a pattern, beside those known."""
+    """Topics beside those in `known` whose tables this group has filled, by rules with a pattern."""
     rules = ((topic, settings.rule_of(topic)) for topic in known)
     # What such a rule names by the topic, no other topic of it can have filled
     taken = {(id(rule), rule.table_of(topic)) for topic, rule in rules if rule is not None and "{topic}" in rule.table}
@@ -140,7 +140,7 @@ def _only_in_lake(settings: Settings, lake: Lake, known: Collection[str], unread
 
 
 def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
-    """Paths that are there and could be tables of the rule, by their shape."""
+    """Existing paths whose shape fits the tables of the rule."""
     found = [""]
     for part in rule.table.split("/"):
         pieces = _NAME.split(part)
@@ -158,7 +158,7 @@ def _folders_of(lake: Lake, rule: TopicRule) -> Iterator[str]:
 
 
 def _listed(lake: Lake, path: str) -> list[str]:
-    """Folders in one; below the root one may be somebody else's, as `lost+found` is, and stops no other."""
+    """Folders within a path; below the root, folders without read permission (as `lost+found`) are skipped."""
     try:
         return lake.folders(path)
     except PermanentError as e:
@@ -169,7 +169,7 @@ def _listed(lake: Lake, path: str) -> list[str]:
 
 
 def _filled_from(lake: Lake, table: str, group: str) -> set[str]:
-    """Topics of which this group has positions in a table; one of dead letters has those of another table."""
+    """Topics with positions of this group in a table; a dead-letter table has those of its rows' table."""
     try:
         apps = lake.all_versions(table)
     except PermanentError as e:  # a table of somebody else may lie there, and a broken one stops no other

@@ -1,6 +1,6 @@
 """Numbers that settle which reading of a record counts, in a topic's own table and those that are committed before it.
 
-What they mean, and why, says `lake.rule.judgements`.
+`lake.rule.judgements` explains what they mean, and why they exist.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,13 +22,13 @@ class Judgements:
         self._known: dict[int, int | None] = {}
 
     def apps(self, partitions: Collection[int]) -> list[str]:
-        """What `take_up` must be told of the own table."""
+        """App ids whose versions in the own table `take_up` needs."""
         return [app for p in partitions for app in (self._ids.position(p), self._ids.judgement(p))]
 
     def take_up(
         self, own: LakeTable, others: Sequence[LakeTable], partitions: Collection[int], stored: Versions
     ) -> bool:
-        """Take partitions up by their numbers in the own table; False: somebody was faster, look again.
+        """Take partitions up by their numbers in the own table; False: another writer was faster, look again.
 
         Marks in the other tables must be read afterwards.
 
@@ -53,19 +53,19 @@ class Judgements:
         return True
 
     def of_own(self, partitions: Collection[int]) -> dict[str, int | None]:
-        """What a commit to the own table must find."""
+        """Versions that a commit to the own table must find."""
         return {self._ids.judgement(p): self._known.get(p) for p in partitions}
 
     def of_others(self, partitions: Collection[int]) -> dict[str, int | None]:
-        """What a commit to another table must find."""
+        """Versions that a commit to another table must find."""
         return {self._ids.judgement(p): elsewhere(self._known.get(p)) for p in partitions}
 
     def closing(self, partitions: Collection[int]) -> dict[str, int]:
-        """What the commit of rows moves."""
+        """Versions that the commit of rows sets."""
         return {self._ids.judgement(p): closed(n) for p in partitions if (n := self._known.get(p)) and is_open(n)}
 
     def are_closed(self, partitions: Collection[int]) -> None:
-        """That commit has landed."""
+        """Note that the commit of rows has landed."""
         self._known |= {p: closed(n) for p in partitions if (n := self._known.get(p))}
 
     def announce(
@@ -103,7 +103,7 @@ class Judgements:
         return CommitOutcome.COMMITTED
 
     def _fenced(self, table: LakeTable, numbers: Mapping[int, int], stored: Versions) -> bool:
-        """Whether a table has these numbers, if it was as `stored` says."""
+        """Give a table these numbers if it is still as in `stored`; False: it is not."""
         judgement = self._ids.judgement
         new = {p: n for p, n in numbers.items() if stored[judgement(p)] != n}
         if not new:

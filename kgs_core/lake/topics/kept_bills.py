@@ -1,7 +1,7 @@
-"""Bills of days that are kept beside the tables, for topics forget: a file of JSON for each day of a group.
+"""Daily bills kept beside the tables, since topics expire: one JSON file for each day of a group.
 
-A file's name says what its bill knows, so nobody writes over a bill that knows more, and of two that are written at
-once both are there: the better one counts, and whoever keeps the next bill of that day removes the other one.
+A file's name states how much its bill knows, so no writer replaces a bill that knows more. If two are written at
+once, both exist: the better one counts, and the writer of the next bill of that day removes the other one.
 """
 
 import json
@@ -24,7 +24,7 @@ _NAME = re.compile(r"(\d{4}-\d\d-\d\d)\.(\d{1,9})-(\d{1,9})\.json")
 _ATTEMPTS = 3
 _PARTIAL = "."
 _PARTIAL_LEFT = timedelta(hours=1)
-"""From then on nobody writes to it any more: its writer was killed."""
+"""Age from which a partial file is left over: its writer was killed."""
 _Known = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -42,7 +42,7 @@ class _Moves:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What readers of a bill that is kept go by."""
+    """Fields of a kept bill that its readers rely on."""
 
     since: str
     known_s: _Known
@@ -92,9 +92,9 @@ class KeptBills:
         return None
 
     def keep(self, day: date, bill: Mapping[str, Any]) -> bool:
-        """Keep a bill, unless the one that is kept knows more of the day: topics forget, so a later one knows less.
+        """Keep a bill, unless the kept one knows more of the day: topics expire, so a later bill knows less.
 
-        A file comes whole or not at all. Killed here, there is the former bill, or both, or this one.
+        A file appears whole or not at all. After a kill there is the previous bill, or this one, or both.
 
         Returns:
             Whether it is kept.
@@ -111,7 +111,7 @@ class KeptBills:
         return True
 
     def _files(self, day: date) -> list[_File]:
-        """Those of a day, the best one first."""
+        """Bill files of a day, the best one first."""
         found = (_NAME.fullmatch(name) for name in self._names())
         files = (_File(int(m[2]), int(m[3]), m[0]) for m in found if m is not None and m[1] == day.isoformat())
         return sorted(files, reverse=True)
@@ -136,7 +136,7 @@ class KeptBills:
         return False
 
     def _read(self, file: _File) -> bytes | None:
-        """Text of a file; None: it is not there any more."""
+        """Content of a file; None: it no longer exists."""
         path = self._path(file.name)
         try:
             with self._storage.filesystem().open_input_file(path) as opened:

@@ -25,8 +25,8 @@ def maintain_lake(
 ) -> None:
     """Maintain the tables of all topics that the configuration names, and of their dead letters.
 
-    Kafka says which topics there are; the lake, which there were. A lake that is not there yet, as before the first
-    start, has no table, and is not made.
+    Kafka lists the present topics, the lake the former ones. A lake that does not exist yet, as before the first
+    start, has no tables and is not created.
 
     Args:
         only: tables to maintain, by their path under the lake's root; empty: all.
@@ -62,7 +62,7 @@ def maintain_lake(
 def _maintain_each(
     lake: Lake, layouts: Mapping[str, TableLayout], done: Callable[[Upkeep], None], *, dry_run: bool
 ) -> list[PortError]:
-    """Why tables could not be maintained; the others were."""
+    """Maintain each table; returns the errors of those that failed."""
     problems: list[PortError] = []
     for name, layout in layouts.items():
         try:
@@ -76,7 +76,7 @@ def _maintain_each(
 
 
 def _is_there(storage: Storage) -> bool:
-    """Whether there is a root; where that cannot be told, the lock says what is wrong."""
+    """Whether the root exists; if that is unknown, True: the lock then reports what is wrong."""
     if storage.is_s3:
         return True
     try:
@@ -90,10 +90,10 @@ def _is_there(storage: Storage) -> bool:
 
 @contextmanager
 def maintenance_lock(storage: Storage) -> Iterator[None]:
-    """Held by the one process that maintains a lake on a local disk; it ends with the process, however that ends.
+    """Lock of the one process that maintains a lake on a local disk; the end of the process releases it.
 
-    An object store has no such lock, and nothing is taken there. Two maintenances at once lose no rows either way: one
-    of two compactions of the same files is refused.
+    On an object store nothing is locked. Two maintenances at once lose no rows either way: if both compact the same
+    files, one is refused.
 
     Raises:
         TransientError: another process holds it.

@@ -1,4 +1,4 @@
-"""Recovery that a person accepts for good, a commit each: records that are lost, a topic that was made again."""
+"""Recoveries that a person accepts for good, one commit each: lost records, a recreated topic."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -23,7 +23,7 @@ class NewStart:
     """Start of reading a topic that was created again, or whose table is gone.
 
     Attributes:
-        earlier: ids of the topics that the table was filled from before; none: the table is gone.
+        earlier: ids of the topics that filled the table before; none: the table is gone.
         offsets: partition -> first offset of the topic.
     """
 
@@ -34,7 +34,7 @@ class NewStart:
 
 
 class Acceptance:
-    """Records for good what a person accepts, in the lake or in the group's offsets. Changes no row."""
+    """Records accepted losses and recreated topics for good, in the lake or the group offsets. Changes no row."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -45,8 +45,8 @@ class Acceptance:
         """Move the position of a partition over offsets that were lost.
 
         Args:
-            lost: it must begin at the table's position.
-            even_if_readable: also when the log still has some of them.
+            lost: the lost offsets, from the table's position on.
+            even_if_readable: also if the log still has some of them.
 
         Returns:
             The table's path.
@@ -116,6 +116,6 @@ class Acceptance:
             )
 
     def _table(self, spec: TableSpec, topic_id: TopicId) -> TopicTable:
-        """The table with the columns that it has: no row is written, and a transform need not be loaded for that."""
+        """The table with its existing columns: no row is written, so no transform needs to be loaded."""
         ids = AppIds(self._settings.group, spec.topic, topic_id)
         return TopicTable(self._lake, spec, ids, self._lake.open(spec.table).schema)

@@ -1,4 +1,4 @@
-"""Which rows go into which table, by the value of the route's column: that depends on the row alone."""
+"""Routing of rows to tables by the value of the route's column, which depends on the row alone."""
 
 from collections.abc import Mapping
 
@@ -29,7 +29,7 @@ def routed(rule: TopicRule, sides: Mapping[str, str], rows: pa.Table) -> tuple[p
 
 
 def unwritten(rows: pa.Table, marks: Mapping[int, int | None]) -> pa.Table:
-    """The rows of a side table that are not there yet."""
+    """Rows of a side table that it does not have yet."""
     partitions, offsets = rows["_partition"].to_numpy(), rows["_offset"].to_numpy()
     is_there: npt.NDArray[np.bool_] = np.zeros(rows.num_rows, np.bool_)
     for partition, mark in marks.items():

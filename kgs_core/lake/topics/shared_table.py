@@ -1,4 +1,4 @@
-"""A table that several topics fill: whose rows are whose, and whether one more topic fits; and never two groups."""
+"""A table filled by several topics, never by two groups: its rows' topics, and whether one more topic fits."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ MOST_NAMED = 5
 
 
 def topics_by_id(apps: Collection[str], group: str) -> dict[TopicId, str]:
-    """Topic of each topic id that a group has anything of in a table's log."""
+    """Topic of each topic id with entries of a group in a table's log."""
     found = (parse_app_id(app) for app in apps)
     return {app.topic_id: app.topic for app in found if app is not None and app.group == group}
 
@@ -40,11 +40,11 @@ def refuse_other_groups(lake: Lake, table: str, group: str) -> dict[str, int]:
 
 
 def refuse_unlike_columns(lake: Lake, spec: TableSpec, ids: AppIds, schema: pa.Schema, *, is_made: bool) -> None:
-    """Refuse a topic that is about to begin in a table of other topics, and whose columns are not that table's.
+    """Refuse a topic that is about to begin in a table of other topics, if its columns differ from the table's.
 
-    It is asked twice: before anything of the topic is written, and once the table is made. For of two topics that begin
-    at once, neither sees the other, but both see the table of the one who made it. Later a topic's values are judged
-    one by one, as those of any topic whose schema has changed.
+    Called twice: before anything of the topic is written, and once the table exists. If two topics begin at once,
+    neither sees the other, but both see the table that one of them made. Later a topic's values are judged one by one,
+    as those of any topic whose schema has changed.
 
     Args:
         schema: columns that the topic's rows would have.

@@ -1,10 +1,10 @@
-"""The side tables of a topic: rows that its route puts beside its own table, committed before that one.
+"""Side tables of a topic: rows that its route puts beside its own table, committed before it.
 
-As with dead letters each side table has positions of its own, the marks: rows below a mark are there already, and are
-dropped when they are read again. What the route may be, and what changing it takes, says `lake.rule.route_tokens`.
+Like dead letters, each side table has positions of its own, the marks: rows below a mark already exist, and are
+dropped when they are read again. `lake.rule.route_tokens` explains what a route may be, and what changing it takes.
 
-The own table's log has a note of each side table: that it was claimed, and from the first batch on that it is in use.
-One in use is never made again: it would be there without the rows that the own table's positions promise.
+The own table's log notes each side table: first as claimed, and from its first batch on as in use. A table in use
+is never made again: it would lack the rows that the own table's positions promise.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -29,7 +29,7 @@ Versions = Mapping[str, int | None]
 
 
 class SideTables:
-    """What a topic id has in its side tables, also in those of earlier routes. Used by one thread at a time."""
+    """Side tables of a topic id, including those of earlier routes. Used by one thread at a time."""
 
     def __init__(self, lake: Lake, spec: TableSpec, ids: AppIds) -> None:
         self._lake = lake
@@ -43,14 +43,14 @@ class SideTables:
         self._new: frozenset[str] = frozenset()
 
     def use(self, schema: pa.Schema, layout: TableLayout) -> None:
-        """Have files with these columns from now on."""
+        """Write files with these columns from now on."""
         self.tables = {name: self._lake.table(name, schema, layout) for name in self._names}
 
     def create(self) -> None:
-        """Make the tables that are not there, and check them.
+        """Make missing tables, and check all.
 
         Raises:
-            UnsafeError: one that is in use is not there.
+            UnsafeError: a table in use is missing.
             PortError: see `LakeTable.create`.
         """
         self._refuse_deleted()
@@ -61,7 +61,7 @@ class SideTables:
         """Make missing tables, and give them the columns of the topic's own table, if they may change.
 
         Raises:
-            UnsafeError: one that is in use is not there.
+            UnsafeError: a table in use is missing.
             PortError: see `Lake.columns`.
         """
         self._refuse_deleted()
@@ -69,7 +69,7 @@ class SideTables:
             self._lake.columns(name, there, there if evolve else None, layout)
 
     def take_up(self, own: LakeTable, partitions: Collection[int], *, is_routed: bool) -> Marks:
-        """Have these partitions' rows go by our route, in the own table and in all side tables; the marks of ours.
+        """Put these partitions under our route, in the own table and all side tables; returns our tables' marks.
 
         Args:
             own: the topic's own table; it has positions of all these partitions.
@@ -89,17 +89,17 @@ class SideTables:
         raise TransientError(f"table {own.name}: others take up the partitions of {self._ids.topic} all the time")
 
     def guard(self, partitions: Collection[int]) -> dict[str, int | None]:
-        """What a commit to the own table must find beside positions, so that its rows still go by our route."""
+        """Versions that a commit to the own table must find beside positions, so that our route still holds."""
         if self._tokens is None:
             return {ROUTED: None}
         return {self._ids.route(p): self._tokens.get(p) for p in partitions}
 
     def notes(self) -> dict[str, int]:
-        """What the next commit to the own table is to note beside its rows, until it has landed once."""
+        """Notes for the next commit to the own table, until one has landed."""
         return {self._ids.side(name): IN_USE for name in self._new}
 
     def are_noted(self) -> None:
-        """That commit has landed."""
+        """Note that this commit has landed."""
         self._new = frozenset()
 
     def commit(self, batch: TopicBatch, judged: dict[str, int | None]) -> CommitOutcome:
@@ -115,7 +115,7 @@ class SideTables:
         return CommitOutcome.COMMITTED
 
     def _try_to_take_up(self, own: LakeTable, partitions: Collection[int]) -> Marks | None:
-        """None: somebody else was faster, look again."""
+        """Take partitions up once; None: another writer was faster, look again."""
         ids = self._ids
         apps = [app for p in partitions for app in (ids.position(p), ids.route(p))]
         notes = [ids.side(name) for name in self._names]
@@ -143,7 +143,7 @@ class SideTables:
         return {name: {p: found[name][ids.position(p)] for p in partitions} for name in self._names}
 
     def _of_earlier_routes(self, own: LakeTable, tokens: Mapping[int, int | None]) -> dict[str, LakeTable]:
-        """Side tables that the own table's log names beside ours, as far as they are there."""
+        """Existing side tables of earlier routes, which the own table's log names."""
         known = self._tokens or {}
         if self._earlier is None or any(known.get(p) != token for p, token in tokens.items()):
             noted = noted_sides(self._lake.all_versions(own.name), self._ids.group, self._ids.topic)
@@ -162,10 +162,10 @@ class SideTables:
 
     @contextmanager
     def _in_words(self, side: str) -> Iterator[None]:
-        """Trouble with a table of an earlier route says why it counts, and what to do where it stays.
+        """Explain errors of a table of an earlier route: why it counts, and what to do if they stay.
 
-        Its mark must be known: is it ahead, only its own route finds its rows again. And its token must be written: an
-        owner by that route may be asleep, with the log as it was in its memory.
+        Its mark must be known: if it is ahead, only its own route finds its rows again. And its token must be written:
+        a paused owner of that route may still have the previous log in memory.
         """
         try:
             yield
@@ -204,7 +204,7 @@ class SideTables:
     def _claimed(
         self, own: LakeTable, stored: Versions, found: Mapping[str, Versions], partitions: Collection[int]
     ) -> dict[int, int | None] | None:
-        """Our token of each partition, as the own table has it from now on; None: it was not as `stored` says."""
+        """Our token of each partition, once the own table has it; None: the table was not as in `stored`."""
         ids = self._ids
         tokens = {p: stored[ids.route(p)] for p in partitions}
         others = [p for p in partitions if route_of(tokens[p]) != self._route]
@@ -227,7 +227,7 @@ class SideTables:
     def _fenced(
         self, table: LakeTable, own: Versions, at: Versions, tokens: Mapping[int, int | None]
     ) -> Versions | None:
-        """What a side table has once our tokens are there; None: it was not as `at` says, or ours are old."""
+        """Versions of a side table once it has our tokens; None: it was not as in `at`, or our tokens are stale."""
         ids = self._ids
         expected: dict[str, int | None] = {}
         new: dict[str, int] = {}
@@ -246,7 +246,7 @@ class SideTables:
         return {**at, **new}
 
     def _refuse_deleted(self) -> None:
-        """Whoever has used them: topics may share them, and may be made again, and groups may change."""
+        """Refuse a missing side table in use, whichever topic, topic id or group has used it."""
         if not self._names:
             return
         stored = self._lake.all_versions(self._spec.table)
@@ -270,13 +270,13 @@ class SideTables:
 
 
 def route_fingerprint(spec: TableSpec) -> int:
-    """What tells the route of a topic from others."""
+    """Fingerprint that tells the route of a topic from others."""
     column = spec.rule.route.column if spec.rule.route is not None else ""
     return fingerprint(spec.table, column, spec.side_tables)
 
 
 def is_there(lake: Lake, side: str) -> bool:
-    """Whether there is such a table. One without marks counts: who claimed it and sleeps has yet to write its first.
+    """Whether a side table exists. One without marks counts: a paused writer may have claimed it, but not written.
 
     Raises:
         PortError: see `LakeTable.exists`.
@@ -295,7 +295,7 @@ def sides_noted_by(apps: Collection[str], group: str) -> list[str]:
 
 
 def _notes(apps: Collection[str], group: str) -> Iterator[tuple[str, str, str]]:
-    """Topic, its id and side table of each note."""
+    """Topic, topic id and side table of each note."""
     for app in apps:
         head, is_note, side = app.partition("/side/")
         if is_note and head.startswith(f"{group}/"):

@@ -23,7 +23,7 @@ class TableView:
     """One topic and its table, as they are now. None anywhere: not known, which is not zero.
 
     Attributes:
-        rows: rows of the table, those of other topics that share it among them.
+        rows: rows of the table, including those of other topics that share it.
         size_bytes: its data files' size, compressed.
         dead_letters: rows of the dead-letter table; 0 without one.
         version: of the table's log; None also before the table is made.
@@ -46,20 +46,20 @@ class TableView:
     fields: Sequence[Mapping[str, Any]] = ()
 
     def lag_of(self, partition: int) -> int | None:
-        """Offsets of a partition that the lake has not yet; None when either end is not known."""
+        """Offsets of a partition that are not yet in the lake; None if either end is unknown."""
         position, end = self.positions.get(partition), self.ends.get(partition)
         return None if position is None or end is None else max(0, end - position)
 
     @property
     def lag(self) -> int | None:
-        """Offsets that the lake has not yet; None when a partition's lag, or which partitions there are, is unknown."""
+        """Offsets that are not yet in the lake; None if a partition's lag, or the set of partitions, is unknown."""
         lags = [self.lag_of(partition) for partition in self.ends]
         known = [lag for lag in lags if lag is not None]
         return sum(known) if lags and len(known) == len(lags) else None
 
 
 def with_sides(views: Iterable[TableView]) -> list[TableView]:
-    """The views, each with those of its side tables behind it."""
+    """The views, each followed by those of its side tables."""
     return [each for view in views for each in (view, *view.sides)]
 
 
@@ -73,19 +73,19 @@ def each_once(views: Iterable[TableView]) -> list[TableView]:
 
 @dataclass(frozen=True, slots=True)
 class LakeSnapshot:
-    """All tables, by topic's name, and one line for each thing that could not be learned."""
+    """All tables by topic name, and a line for each problem."""
 
     tables: tuple[TableView, ...]
     problems: tuple[str, ...]
 
     @property
     def rows(self) -> int | None:
-        """Rows of all tables; None when those of one are not known."""
+        """Rows of all tables; None if those of one are unknown."""
         return _sum([table.rows for table in each_once(with_sides(self.tables))])
 
     @property
     def lag(self) -> int | None:
-        """Offsets that the lake has not yet, of all tables; None when one's is not known."""
+        """Offsets of all tables that are not yet in the lake; None if those of one are unknown."""
         return _sum([table.lag for table in self.tables])
 
 

@@ -50,7 +50,7 @@ class TopicTable:
         self._judgements = Judgements(ids)
 
     def open(self) -> None:
-        """Make the table if it is missing, and check it; where its rule lets it, give it the columns that it lacks.
+        """Make the table if it is missing, check it, and add missing columns if its rule lets it.
 
         Raises:
             UnsafeError: it is there and does not let the guarantee hold.
@@ -63,7 +63,7 @@ class TopicTable:
             self._fit(self.columns)
 
     def add_columns(self, more: pa.Schema) -> None:
-        """Give the table columns that values were seen to have; afterwards `columns` has them, if it may.
+        """Add columns seen in values to the table; afterwards `columns` has them, if the rule lets it.
 
         Raises:
             PortError: see `Lake.columns`.
@@ -72,10 +72,10 @@ class TopicTable:
         self._fit(pa.schema([*(f for f in self.columns if f.name not in more.names), *more]))
 
     def _fit(self, wanted: pa.Schema) -> None:
-        """Have files with the columns that the table has, it with those of `wanted` if it may.
+        """Write files with the table's columns, and give the table those of `wanted` if the rule lets it.
 
-        A rule's own columns are all that its files have, one that it does not name is null. Where a registry says the
-        columns, those of the table count: they are what all writers, older and newer, have come to.
+        If the rule names columns, files have exactly these; other columns of the table are null. If a registry defines
+        the columns, the table's count: they are what all writers, older and newer, have agreed on.
         """
         rule, name = self.spec.rule, self.spec.table
         wanted = widened(wanted) if rule.evolve == "widen" else wanted
@@ -93,7 +93,7 @@ class TopicTable:
         self._sides.use(self.schema, layout)
 
     def _tell(self, wanted: pa.Schema, there: pa.Schema) -> None:
-        """Say what of a topic's columns the table will not have."""
+        """Log which of a topic's columns the table will not have, or not as wide."""
         name = self.spec.table
         if passed_over := [f.name for f in lacking(there, wanted)]:
             _log.warning("table=%s has no column %s: evolve: add_columns adds it", name, ", ".join(passed_over))
@@ -107,7 +107,7 @@ class TopicTable:
                 )
 
     def exists(self) -> bool:
-        """Whether the table of rows has been made, and is there."""
+        """Whether the table of rows exists."""
         return self._rows.exists()
 
     def is_started(self, partitions: int) -> bool:
@@ -141,14 +141,14 @@ class TopicTable:
                 self._check_starts(new)
 
     def _numbers_of_letters(self, partitions: Collection[int]) -> dict[str, int]:
-        """Of partitions that begin: the numbers (`judgements`) that a table that is gone has left with its letters."""
+        """Closed numbers (`judgements`) left with the dead letters of a lost table, for partitions that begin."""
         if not (self._dead_letters_exist or self._dead_letters.exists()):
             return {}
         found = self._dead_letters.versions([self.ids.judgement(p) for p in partitions])
         return {app: closed(number) for app, number in found.items() if number is not None}
 
     def _check_starts(self, offsets: Mapping[int, int]) -> None:
-        """A position without a start is of nobody's making: fixing a start would be refused for ever."""
+        """Refuse a position without a start: no writer makes one, and fixing a start would be refused for ever."""
         stored = self._rows.versions([app for p in offsets for app in (self.ids.position(p), self.ids.start(p))])
         for p in offsets:
             if stored[self.ids.start(p)] is None and stored[self.ids.position(p)] is not None:
@@ -157,7 +157,7 @@ class TopicTable:
                 )
 
     def stored_position(self, partition: int) -> int | None:
-        """The position as the table has it now; None: it was never fixed."""
+        """The table's present position of a partition; None: it was never fixed."""
         return self._open_positions(self._rows, {partition})[partition]
 
     def _open_positions(self, table: LakeTable, partitions: Collection[int]) -> dict[int, int | None]:
@@ -191,7 +191,7 @@ class TopicTable:
         return TablePositions(found, marks, epochs, sides)
 
     def _taken_up(self, partitions: Collection[int]) -> Mapping[str, int | None]:
-        """What the own table says of partitions beside positions, once no earlier owner can add to what it finds."""
+        """Versions in the own table beside positions, once no earlier owner can add to what it finds."""
         self._dead_letters_exist = self._dead_letters_exist or self._dead_letters.exists()
         others = [*([self._dead_letters] if self._dead_letters_exist else []), *self._sides.tables.values()]
         epochs = [self.ids.epoch(p) for p in partitions]
@@ -202,7 +202,7 @@ class TopicTable:
         raise TransientError(f"table {self.spec.table}: others take up the partitions of {self.ids.topic} all the time")
 
     def commit(self, batch: TopicBatch) -> CommitOutcome:
-        """Dead letters first, then side tables, then rows and positions. REFUSED: drop it, ask `positions` again.
+        """Commit dead letters, then side tables, then rows and positions. REFUSED: drop it, ask `positions` again.
 
         A kill in between leaves dead letters, or rows of side tables, whose offsets will be read again; the position in
         their own table then drops them.
@@ -225,7 +225,7 @@ class TopicTable:
         return outcome
 
     def _guard(self, partitions: Collection[int]) -> dict[str, int | None]:
-        """What a commit to the own table must find beside positions."""
+        """Versions that a commit to the own table must find beside positions."""
         return self._sides.guard(partitions) | self._judgements.of_own(partitions)
 
     def _commit_dead_letters(self, batch: TopicBatch) -> CommitOutcome:
@@ -253,14 +253,14 @@ class TopicTable:
 
 
 def value_columns(rule: TopicRule, there: Iterable[pa.Field]) -> pa.Schema:
-    """Of a table's columns those that values become, where a registry says which: not ours, and none computed."""
+    """Columns of a table that values become if a registry defines them: neither kgs's own nor computed ones."""
     computed = [column.name for column in rule.partition_columns if column.unit is not None]
     ours = [*parsed_schema(rule, pa.schema([])).names, *computed]
     return pa.schema([(f.name, f.type) for f in there if f.name not in ours])
 
 
 def has_started(lake: Lake, table: str, ids: AppIds) -> bool:
-    """Whether a table has the start of any partition; not where it is missing."""
+    """Whether a table has the start of any partition; False if it is missing."""
     found = (parse_app_id(app) for app in lake.all_versions(table))
     return any(
         f.is_start and (f.group, f.topic, f.topic_id) == (ids.group, ids.topic, ids.topic_id) for f in found if f
