@@ -23,7 +23,7 @@ def packing_in_use(state: ControllerState) -> PackingSettings:
 
 
 def capacity_in_use(state: ControllerState) -> tuple[PackingSettings, LearntCapacity | None]:
-    """The settings to pack by, and what a Target packed by them remembers; the reports are not asked without need."""
+    """Settings to pack by, and the capacity that a Target packed by them records; reads reports only if needed."""
     packing = state.options.packing
     if not packing.learns_capacity:
         return packing, None
@@ -38,11 +38,11 @@ def capacity_seen(
     suspects: Collection[Incarnation],
     first: BytesPerSecond | None = None,
 ) -> Capacity:
-    """The same for whoever has no controller's state.
+    """Like `group_capacity`, for callers without a controller's state.
 
     Args:
         bytes_per_offset: topic -> stored bytes of one offset, by the newest measurement.
-        suspects: who is silent; what they said last does not count.
+        suspects: silent incarnations, whose last reports do not count.
         first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.
     """
     reports = [

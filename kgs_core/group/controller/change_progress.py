@@ -1,4 +1,4 @@
-"""Progress of the change to the newest Target: who is awaited, when it was over, and what of that is kept."""
+"""Progress of the change to the newest Target: awaited consumers, its end, and the times that are kept."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ def with_target_written(state: ControllerState, target: Target, now: float) -> C
 
 
 def with_started(state: ControllerState, now: float) -> ControllerState:
-    """`state`, with when the last consumer joined that the change awaits."""
+    """`state`, with the time at which the last awaited consumer joined."""
     change = state.change
     if change.awaited is None or change.started_at is not None:
         return state
@@ -26,7 +26,7 @@ def with_started(state: ControllerState, now: float) -> ControllerState:
 
 
 def with_change_over(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
-    """`state` of a group that is as it shall be, and a line for the log when that is so for the first time."""
+    """`state` of a group that has reached its goal, and a line for the log when it does so for the first time."""
     if state.change.settled_s is not None or state.change.packed_at is None:
         return state, ()
     state = replace(state, change=replace(state.change, settled_s=now - state.change.packed_at))

@@ -1,4 +1,4 @@
-"""The Group Management state: what the group shall be, what is missing, and when a change is over."""
+"""The Group Management state: the group's goal, what is missing, and when a change is over."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ class Goal:
         desired: who shall read what.
         may_stay: consumers that are not told to end.
         joined: consumers that have joined when it is reached.
-        trials: what consumers shall open to see whether they can, before anybody lets it go.
+        trials: partitions that a consumer opens as a trial, before their owner lets them go.
     """
 
     desired: Assignment
@@ -31,7 +31,7 @@ class Goal:
 
 
 def goal_of(view: GroupView, target: Target | None, suspects: frozenset[Incarnation]) -> Goal | None:
-    """By `target` (not the newest one while another is being written) and what people want; None: no change."""
+    """Goal by `target`, which may still have to be written, and by the desired state; None: no change."""
     match view.run_state:
         case RunState.STOPPED:
             return Goal({}, (), ())
@@ -53,7 +53,7 @@ def _trials(
 
 
 def assignments_for(state: ControllerState, target: Target | None) -> Write:
-    """What is to be written so that the group comes one step nearer to `target`."""
+    """Records that bring the group one step nearer to `target`."""
     suspects = state.suspects()
     goal = goal_of(state.view, target, suspects)
     if goal is None:
@@ -65,7 +65,7 @@ def assignments_for(state: ControllerState, target: Target | None) -> Write:
 
 
 def is_settled(state: ControllerState) -> bool:
-    """Whether the group is as it shall be, and nothing is left to write."""
+    """Whether the group has reached its goal, and nothing is left to write."""
     suspects = state.suspects()
     goal = goal_of(state.view, state.target, suspects)
     if goal is None:
@@ -82,7 +82,7 @@ def held_replacement(state: ControllerState) -> ReplacementWait | None:
 
 
 def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
-    """What is amiss; nothing is while people want the group paused or stopped."""
+    """Present disruptions; none while the group is paused or stopped on request."""
     if state.view.run_state is not RunState.RUNNING:
         return frozenset()
     measured = state.fresh(now)
@@ -93,8 +93,8 @@ def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
 def _doubled(view: GroupView) -> Iterator[Member]:
     """Older processes of a consumer that hold nothing.
 
-    One that never was assigned anything does not learn of the newer one by itself; and the fleet may know nothing of
-    it, so that no Stop reaches it.
+    A process that never had an assignment does not learn of the newer one by itself; and if the fleet does not know it,
+    no Stop reaches it.
     """
     newest = {member.member.incarnation for member in view.newest().values()}
     for incarnation, member in view.members.items():

@@ -1,4 +1,4 @@
-"""Runs of consumers: what the fleet says of them, who is started, and which run is asked to end."""
+"""Runs of consumers: the fleet's report, launches, and runs that are asked to end."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,11 +11,11 @@ from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 
 _SLACK_S = 1.0
-"""A run that looks so much older than its launch may still be its run: fleets count in other clocks."""
+"""A run may look this much older than its launch and still be its run: fleets use other clocks."""
 
 
 def take_fleet(state: ControllerState, event: FleetSeen, now: float) -> ControllerState:
-    """What the fleet says; what is of no use any more is forgotten."""
+    """`state` with the fleet's report; entries that are of no use any more are dropped."""
     view, known, listening = state.view.bury(event.dead), state.fleet, state.listening
     handles = {run.handle for run in event.runs}
     settings = state.options.membership
@@ -43,9 +43,9 @@ def take_refusal(state: ControllerState, event: StartFailed, now: float) -> Cont
 
 
 def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerState, tuple[Command, ...]]:
-    """Launch who is missing, and ask runs to end that nobody wants or that never join; each only once.
+    """Launch missing consumers, and ask runs to end that are unwanted or never join; each only once.
 
-    Nothing before the fleet has said what runs already, and nothing while people want the group paused.
+    Does nothing before the first report of the fleet, or while the group is paused.
     """
     desired = state.view.run_state
     has_word = desired is RunState.STOPPED or (desired is RunState.RUNNING and state.target is not None)
@@ -82,10 +82,10 @@ def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:
 
 
 def _unwanted(state: ControllerState) -> Iterator[Run]:
-    """Runs that nobody wants and that no assignment reaches: they have not joined, or are silent.
+    """Unwanted runs that no assignment reaches: they have not joined, or are silent.
 
-    Those that have joined are told to end by an assignment, after they have let go what they read. Nobody wants a
-    consumer that is not in the Target, nor one more run of a consumer that is heard: somebody has doubled it.
+    Consumers that have joined are told to end by an assignment, once they have let go of their partitions. A run is
+    unwanted if its consumer is not in the Target, or if another run of it is heard: somebody has doubled it.
     """
     wanted, suspects = state.wanted(), state.suspects()
     joined = {incarnation: life for incarnation, life in state.listening.lives.items() if not life.is_starting}

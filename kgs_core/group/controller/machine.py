@@ -1,8 +1,8 @@
 """The controller as a pure state machine: `step(state, event, now) -> (state, commands)`.
 
-How it is driven: commands are carried out in their order, one at a time, and the answer to one (see `events`) is given
-at once. When one fails, those after it are dropped. Beside the answers it gets what the topics, the fleet and the
-monitor say, and a Tick about once a second; a rebalance run gives fleet and measurement before its first Tick.
+The driver carries out commands in order, one at a time, and passes the answer to each (see `events`) back at once. If
+one fails, it drops those after it. It also passes on reports of the topics, the fleet and the monitor, and a Tick
+about once a second; a rebalance run passes fleet and measurement before its first Tick.
 Theory of operation: `transitions`.
 """
 
@@ -56,7 +56,7 @@ def begin(options: Options, now: float, time_ms: int) -> Step:
 
 
 def step(state: ControllerState, event: Event, now: float) -> Step:
-    """The state after `event`, and what is to be done. A ProtocolError for an answer to what was not asked."""
+    """State after `event`, and the commands to carry out. ProtocolError: an answer that no command asked for."""
     if state.name is State.ENDED:
         return state, ()
     taken, notes = _take(state, event, now)
@@ -105,10 +105,10 @@ def _read_first(state: ControllerState, event: RecordsRead, now: float) -> Step:
 
 
 def _read(state: ControllerState, event: RecordsRead, now: float) -> Step:
-    """What has come since.
+    """Take in newer records.
 
-    A Target, assignment or tombstone that is not ours comes from somebody who has the right to write: to go on
-    starting consumers beside a newer controller would double them.
+    A Target, assignment or tombstone of another writer means that it has the right to write. If this controller went on
+    starting consumers beside it, they would be doubled.
     """
     if any(_is_foreign(state, one.message, one.offset) for one in event.messages):
         return _end(state, Cause.FENCED, ControllerOutcome(Result.FENCED, "a newer controller has written"), now)
@@ -144,10 +144,10 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
 
 
 def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
-    """What follows from what is known now; at most once round the states.
+    """Act on what is known; passes through the states at most once.
 
-    The Sentinel looks at a Tick only: by then all news are in, so that whoever died is replaced by a spare before
-    somebody starts him anew.
+    The Sentinel acts on a Tick only: by then all news are in, so that a spare replaces a dead consumer before it is
+    started anew.
     """
     held_back = state.search.held_back
     state, commands = _note_silence(state)
@@ -172,7 +172,7 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
 
 
 def _sentinel(state: ControllerState, now: float) -> Step:
-    """Another Target, other assignments, or nothing; a rebalance run asks the same in Reassign."""
+    """Begin another Target, or other assignments, if they are due; a rebalance run does the same in Reassign."""
     found = select_target(state, now)
     if found.looked_in_vain:
         state = replace(state, search=VainSearch(now, found.held_back))
@@ -227,7 +227,7 @@ def _leave(state: ControllerState, now: float) -> Step:
 
 
 def _manage(state: ControllerState, cause: Cause, now: float) -> Step:
-    """Into Group Management; what is amiss already does not put an end to it."""
+    """Enter Group Management; disruptions that exist already do not end it."""
     change = replace(state.change, accepted=upsets_now(state, now))
     return _go(replace(state, change=change), cause, now)
 

@@ -1,6 +1,6 @@
-"""A measurement taken in: one look at which a partition is missing does not say that it is gone.
+"""Measurements taken in: a partition that one measurement lacks is not gone yet.
 
-A broker whose metadata lag, or that is being started, answers for a moment as if a topic were not there. Unknown is not
+A broker with stale metadata, or one that is starting, may answer as if a topic did not exist. Unknown is not
 zero: such a partition keeps its consumer and its last known speed until it has been missing for a while.
 """
 
@@ -14,14 +14,14 @@ from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
 
 SECOND_LOOK_S = 5.0
-"""A partition is gone that is missing in measurements so far apart, and in all between them."""
+"""A partition is gone if measurements so far apart lack it, and all between them."""
 
 
 def take_measured(state: ControllerState, event: Measured, now: float) -> ControllerState:
     """`state` with a measurement.
 
-    A rebalance run has one look only: it takes the word of its measurement, in which a partition that was seen within
-    the monitor's window is unknown, and not missing.
+    A rebalance run has one measurement only and trusts it: there, a partition that was seen within the monitor's window
+    is unknown, not missing.
     """
     at = now - event.age_s
     speeds, unknown = event.load.speeds, event.load.unknown
@@ -35,9 +35,9 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
 
 
 def remembered(load: Load, target: Target | None) -> Load:
-    """`load`, with the speeds that the Target was packed with: as earlier ones, and where the monitor knows none.
+    """`load` with the Target's speeds: as the earlier ones, and for partitions whose speed the monitor does not know.
 
-    Such a speed may hold a share of a backlog, so none is added to it once more.
+    Such a speed may include a share of a backlog, so no backlog is added to it again.
     """
     last = target.speeds if target else {}
     known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
@@ -46,9 +46,9 @@ def remembered(load: Load, target: Target | None) -> Load:
 
 
 def blind_wait(state: ControllerState, now: float) -> str:
-    """Why nobody looks for a better packing though it is time: consumers may run that the load no longer needs.
+    """Why no better packing is sought although it is time: there may be more consumers than the load needs.
 
-    Empty: somebody does, or it is not time yet.
+    Empty: one is sought, or it is not time yet.
     """
     measured, packing = state.fresh(now), state.options.packing
     if state.target is None or state.view.run_state is not RunState.RUNNING or packing.apply == "forced_only":

@@ -1,12 +1,11 @@
-"""An observer without the right to write: what a group needs now, by the controller's own rules, and what it sees.
+"""An observer without the right to write: what a group needs now, by the controller's own rules.
 
-It takes the same events as the controller. It writes nothing, so whoever has the right to write is not disturbed.
-A rebalance run checks once more what the observer asks for. Nothing is kept between two observers that a restart could
-lose.
+It takes the same events as the controller but writes nothing, so it does not disturb the writer. A rebalance run
+checks the observer's requests again. No state is kept from one observer to the next, so a restart loses none.
 
-When does silence count? As for the controller, while one listens. An observer listens for less than a minute, which may
-be shorter than `suspect_after_s`: so the age of the newest report counts too, by our own clock, but nobody is suspected
-before the observer has listened for long enough to hear everybody who lives. A wrong clock then makes no suspects.
+Silence counts only while somebody listens, as for the controller. An observer listens for less than a minute, which
+may be shorter than `suspect_after_s`: so the age of the newest report counts too, by its own clock. But it suspects
+nobody before it has listened for long enough to hear every living consumer, so a wrong clock makes no suspects.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId
 
 HEARTBEATS_TO_HEAR = 3
-"""Whoever lives is heard within so many."""
+"""Number of heartbeats within which every living consumer is heard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class NewestReport:
-    """The newest report or heartbeat of anybody.
+    """The newest report or heartbeat of any consumer.
 
     Attributes:
         at: when it came, by the caller's steady clock.
@@ -93,7 +92,7 @@ class GroupObserver:
         return self.state.view.target.offset if self.state.view.target else None
 
     def read(self, messages: Sequence[Received[Message]], now: float) -> "GroupObserver":
-        """With what has come since: see `read_on`; another Target is taken for one that was written just now."""
+        """Observer after newer records, see `read_on`; another Target counts as written just now."""
         read = read_on(self.state, messages, now)
         if read.view.target is not None and read.view.target.offset != self.target_offset:
             read = replace(read, change=replace(read.change, packed_at=now), search=VainSearch())
@@ -101,16 +100,16 @@ class GroupObserver:
         return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
 
     def observed(self, news: FleetSeen | Measured, now: float) -> "GroupObserver":
-        """With what fleet or monitor say."""
+        """Observer after news of the fleet or the monitor."""
         if isinstance(news, FleetSeen):
             return replace(self, state=take_fleet(self.state, news, now))
         return replace(self, state=take_measured(self.state, news, now))
 
     def recommend(self, now: float, *, target_stands: bool = False) -> tuple["GroupObserver", Recommendation]:
-        """What is to be done now; launches and stops are taken for done.
+        """What is due now; the observer counts launches and stops as done.
 
-        `target_stands`: no other Target will be written soon, so whoever the newest one wants is started: somebody may
-        be waiting for him.
+        `target_stands`: no other Target will be written soon, so the consumers of the newest one are started: others may
+        be waiting for them.
         """
         found = select_target(self.state, now)
         state = self.state
@@ -132,10 +131,10 @@ class GroupObserver:
 
 
 def _reason(state: ControllerState, now: float) -> str:
-    """Why assignments ask for a run.
+    """Why assignments or tombstones ask for a run; empty: they do not.
 
-    Tombstones alone can wait: the dead whose partitions somebody else is to have ask by what is theirs, and a run for
-    each of the others would cost more than it brings.
+    Tombstones alone can wait: if others take over the partitions of a dead consumer, their assignments ask for a run,
+    and a run for each other dead one would cost more than it brings.
     """
     changes = assignments_for(state, state.target)
     if changes.assignments:

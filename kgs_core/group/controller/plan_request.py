@@ -15,7 +15,7 @@ from kgs_core.group.view.plain_text import printable, ranges
 from kgs_core.group.view.rolling_replacement import is_trying
 
 ASKED = "asked for by "
-"""In the reason of a Target, before the name of who asked for it."""
+"""Part of a Target's reason, in front of the requester's name."""
 FORCED_ONLY = "changes that are not forced wait for `kgs plan --apply`"
 """For people, where `packing.apply` is `forced_only`."""
 
@@ -28,7 +28,7 @@ def open_request(desired: DesiredState | None, target: Target | None) -> Desired
 
 
 def packing_wait(state: ControllerState, now: float) -> str:
-    """Why nobody looks for a better packing, however long ago one was looked for; empty: somebody does."""
+    """Why no better packing is sought, even after a long time; empty: one is sought."""
     packing, target = state.options.packing, state.target
     if until := packing.forced_only_until(state.time_ms(now)):
         return f"nothing is moved that need not (packing.forced_moves_only_utc) until {until}"
@@ -40,7 +40,7 @@ def packing_wait(state: ControllerState, now: float) -> str:
 def since_packing_s(state: ControllerState, now: float) -> float:
     """Time since partitions were packed, as exit conditions count it: 0 while nobody looks for a better packing.
 
-    Who asks for one need not wait, unless the last look has found one that the budget holds back.
+    A request does not wait, unless the last search found a better packing that the budget holds back.
     """
     if packing_wait(state, now):
         return 0.0

@@ -1,7 +1,7 @@
-"""The plan that the controller would make now, whether one is due or not, beside those of other algorithms.
+"""Plan that the controller would make now, whether one is due or not, beside those of other algorithms.
 
-Of one who has the controller's state, as a run under Dagster. `kgs.plan` has none: it goes by the newest Target and
-knows neither reports nor fleet. Both have the plan from `make_plan`; what is due, from `planning.triggers`.
+For callers with the controller's state, as a run under Dagster. `kgs.plan` has none: it uses the newest Target and
+knows neither reports nor fleet. Both take the plan from `make_plan`, and what is due from `planning.triggers`.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Preview:
 
 
 def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
-    """What would come of a look at the group; None without a measurement."""
+    """Result of a look at the group; None without a measurement."""
     if state.measured is None:
         return None
     group = watched_group(state, now).group()

@@ -12,7 +12,7 @@ from kgs_core.group.view.lifetimes import take_lives
 def read_from_beginning(
     state: ControllerState, messages: Sequence[Received[Message]], now: float, report_age_s: float
 ) -> ControllerState:
-    """The state after the whole of the topics: everything known of them before is dropped, but for the deaths."""
+    """State after reading the topics from their beginnings: earlier knowledge is dropped, except for deaths."""
     view = GroupView().take_all(messages, now - report_age_s).bury(state.view.dead)
     newest_ms = max((one.timestamp_ms for one in messages), default=0)
     return replace(
@@ -27,7 +27,7 @@ def read_from_beginning(
 
 
 def read_on(state: ControllerState, messages: Sequence[Received[Message]], now: float) -> ControllerState:
-    """The state after what has come since; to be told of nothing, too: not to listen is no silence of others."""
+    """State after newer records, or none: a gap between two calls is no silence of others."""
     patience_s = state.options.membership.suspect_after_s
     before = state.listening
     counts_from = now + patience_s if now - before.at > patience_s / 2 else before.silence_counts_from

@@ -1,4 +1,4 @@
-"""State of the controller between two steps, and what follows from it at a moment."""
+"""State of the controller between two steps, and values derived from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ class Options:
 
     Attributes:
         new_random: see `make_plan`.
-        launches: it starts consumers and stops runs that nobody wants; else somebody else does.
+        launches: it starts consumers and stops unwanted runs; False: somebody else does.
         until_done: it carries out one change at most and ends.
         applies_plan: it is started to carry out what the packer wants, as `kgs plan --apply` asks for.
         first_flat_out: what a consumer is taken to read flat out before anything is known, stored bytes/s.
@@ -64,7 +64,7 @@ class ControllerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """How far the topics were read, and what that says of silence and of lives.
+    """Progress of reading the topics, and what follows from it for silence and lives.
 
     Attributes:
         at: when they were read to the end for the last time.
@@ -86,7 +86,7 @@ class KnownRuns:
         launched: consumers that were launched and that it has not shown yet -> when.
         refusals: launches that it refused, and when.
         stopped: handles of runs that were asked to end.
-        excused: those among them that nobody wanted.
+        excused: the unwanted ones among them.
     """
 
     runs: tuple[Run, ...] | None = None
@@ -138,27 +138,27 @@ class ChangeProgress:
 
     @property
     def seen_s(self) -> float | None:
-        """From the measurement until the controller had it."""
+        """Seconds from the measurement until the controller had read it."""
         return _between(self.measured_at, self.read_at)
 
     @property
     def decided_s(self) -> float | None:
-        """From then until the Target was written."""
+        """Seconds from the reading until the Target was written."""
         return _between(self.read_at, self.packed_at)
 
     @property
     def started_s(self) -> float | None:
-        """From then until all consumers were there that it reads by."""
+        """Seconds from the Target until all its readers had joined."""
         return _between(self.packed_at, self.started_at)
 
 
 @dataclass(frozen=True, slots=True)
 class VainSearch:
-    """The last look for a better packing that came to nothing.
+    """The last search for a better packing that found none, or none that may be written.
 
     Attributes:
-        at: when that was.
-        held_back: one was found then, and must wait or cannot be written.
+        at: time of the search.
+        held_back: a better packing that was found, but must wait or cannot be written.
     """
 
     at: float | None = None
@@ -167,7 +167,7 @@ class VainSearch:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the log was told last: who was suspected and quarantined, and what was waited for; empty: nothing."""
+    """State of the last log lines: suspected and quarantined consumers, and waits; empty: none."""
 
     suspected: frozenset[Incarnation] = frozenset()
     quarantined: frozenset[ConsumerId] = frozenset()
@@ -179,7 +179,7 @@ class ControllerState:
     """Everything that a controller knows. `now` is seconds on a steady clock, the same in every call.
 
     Attributes:
-        wall_ms: what the wall clock says when the steady clock says 0, ms.
+        wall_ms: wall clock at the steady clock's 0, ms.
         name: which state it is in, since `entered_at`.
     """
 
@@ -218,7 +218,7 @@ class ControllerState:
         return self.listening.at >= self.listening.silence_counts_from
 
     def wanted(self) -> frozenset[ConsumerId]:
-        """Consumers that shall be started where they are missing."""
+        """Consumers to start if they are missing."""
         if self.target is None or self.view.run_state is not RunState.RUNNING:
             return frozenset()
         return frozenset((*shares_of(self.target.assignment), *self.target.spares))
@@ -228,7 +228,7 @@ class ControllerState:
         return plan_starts(self.wanted(), self._history(now), self.options.membership)
 
     def terms(self) -> Terms | None:
-        """What a Target written now says that who joins must have."""
+        """Terms of joining that a Target written now states."""
         own, asked = self.options.terms, self.view.asked
         if own is None or asked is None or asked.message.config_hash in own.config_hashes:
             return own
@@ -239,7 +239,7 @@ class ControllerState:
         return round(self.wall_ms + now * 1000)
 
     def since_packing_s(self, now: float) -> float:
-        """Time since partitions were packed last, or a better packing was looked for in vain."""
+        """Seconds since the last packing, or the last vain search for a better one."""
         return now - max(self.change.packed_at or 0.0, self.search.at or 0.0)
 
     def fresh(self, now: float) -> LastMeasurement | None:

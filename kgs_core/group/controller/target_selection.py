@@ -36,7 +36,7 @@ class TargetDecision:
     """Decision after a look at the group.
 
     Attributes:
-        target: the one that is due; None: the one that stands is right.
+        target: the Target that is due; None: the present one stands.
         is_measured: it is due because of what was measured.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait, or cannot be written.
@@ -54,9 +54,9 @@ class TargetDecision:
 def select_target(state: ControllerState, now: float) -> TargetDecision:
     """Whether another Target is due: by an exit condition, to replace a consumer, or because spares lack.
 
-    Nothing is packed while people want the group paused or stopped, and by a stale measurement: without one a consumer
-    that has joined and reads nothing still takes over the share of one that is not there. A Target that no record can
-    hold is held back: the one that stands goes on.
+    Nothing is packed while the group is paused or stopped on request, or by a stale measurement. Without a measurement,
+    an idle consumer that has joined still takes over the share of a missing one. A Target that no record can hold is
+    held back: the present one stands.
     """
     found = _due(state, now)
     too_large = unwritable(found.target) if found.target is not None else None
@@ -91,7 +91,7 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
 
 
 def unread_to_place(state: ControllerState, now: float) -> str:
-    """Partitions that nobody reads and that the Target gives to consumers which are not there, while others could.
+    """Unread partitions that the Target gives to missing consumers, although others could read them.
 
     Empty: there are none.
     """
@@ -120,7 +120,7 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 
 
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
-    """The Target's own shares, with what is unread given to who has joined."""
+    """The Target's shares, with unread partitions given to consumers that have joined."""
     packing, readers, measured = packing_in_use(state), watched.readers(), state.fresh(now)
     if measured is None:
         return to_joined(target.assignment, readers, None, packing.packing_capacity)
@@ -173,7 +173,7 @@ def _has_timed_out(decision: Decision) -> bool:
 
 
 def _taken_over(state: ControllerState, target: Target, watched: Watched, numbers: Numbers) -> Replacement | None:
-    """The Target that stands, with whole shares of consumers that are not there read by idle ones that have joined."""
+    """The present Target, with whole shares of missing consumers given to idle ones that have joined."""
     assignment = to_joined(target.assignment, watched.readers(), None, target.capacity)
     taken = {p: consumer for p, consumer in assignment.items() if target.assignment[p] != consumer}
     if not taken:
@@ -208,9 +208,9 @@ def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Re
 
 
 def _with_twins(state: ControllerState, target: Target) -> Replacement | None:
-    """The Target that stands, if of two living processes of one consumer the newer one is not known to it.
+    """The present Target, if it does not list the newer of two living processes of a consumer.
 
-    Which one is the newer must outlast their first reports.
+    Which one is newer must stay known longer than their first reports exist.
     """
     listed = {member.incarnation for member in target.known}
     older = {m.member.consumer for i, m in state.view.members.items() if i in listed and not m.ended}
@@ -222,9 +222,9 @@ def _with_twins(state: ControllerState, target: Target) -> Replacement | None:
 
 
 def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
-    """The Target that stands, if it keeps out who has this controller's configuration, or the wanted one and is needed.
+    """The present Target, if its terms exclude this controller's configuration, or a wanted one that is needed.
 
-    While nobody is missing, the configuration that people want comes into the Target with the first replacement.
+    While no consumer is missing, a wanted configuration enters the Target with the first replacement.
     """
     is_whole = converged(state.view, target.assignment, target.consumers, state.suspects())
     last, new = target.terms, state.options.terms if is_whole else state.terms()
@@ -234,14 +234,14 @@ def _with_terms(state: ControllerState, target: Target) -> Replacement | None:
 
 
 def _with_fulfilment(state: ControllerState, target: Target) -> Replacement | None:
-    """The Target that stands, once nobody is left to be replaced: before anybody else is started."""
+    """The present Target, once no consumer is left to replace; written before others are started."""
     if fulfilled_ms(state.view, state.suspects()) == target.fulfilled_ms:
         return None
     return Replacement(target.assignment, target.spares, "replacement: nobody is outdated any more")
 
 
 def _with_answer(state: ControllerState, target: Target, found: TargetDecision) -> Replacement | None:
-    """The Target that stands, if somebody has asked for a better packing, and there is none."""
+    """The present Target, in answer to a request for a better packing, if there is none."""
     request = _request(state)
     if request is None or not found.looked_in_vain or found.held_back is not None:
         return None
@@ -258,7 +258,7 @@ def _asked_by(request: DesiredState) -> str:
 
 
 def _target_of(step: Replacement, state: ControllerState, target: Target, starts: Starts, now: float) -> Target:
-    """A Target that is packed as the one that stands: same speeds, same capacity."""
+    """A Target packed like the present one: same speeds, same capacity."""
     consumers = {*step.assignment.values(), *step.spares}
     new = replace(
         target,

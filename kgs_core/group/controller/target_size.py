@@ -1,4 +1,4 @@
-"""Targets that no record can hold, found before anything is written: the group goes on with the Target that stands."""
+"""Targets that no record can hold, found before anything is written: the group keeps the present Target."""
 
 from dataclasses import dataclass
 

@@ -1,15 +1,15 @@
-"""Terms of joining a group: the Target says them, and who joins compares."""
+"""Terms of joining a group: a Target states them, and a joining consumer compares them."""
 
 from kgs_core.config import Settings
 from kgs_core.config.fingerprint import config_hash
 from kgs_core.group.protocol import Terms
 
 OWN_PARTITIONS = 1
-"""What version 0.1 calls consumers with a partition each, as far as there are: its members compare it."""
+"""`consumers_per_metadata_partition` if each consumer has its own partition; members of version 0.1 compare it."""
 
 
 def terms_of(settings: Settings) -> Terms:
-    """What a controller with these settings says that who joins must have."""
+    """Terms of joining that a controller with these settings states."""
     membership = settings.membership
     return Terms(
         settings.lake.root,
@@ -20,7 +20,7 @@ def terms_of(settings: Settings) -> Terms:
 
 
 def other_terms(settings: Settings, theirs: Terms) -> list[str]:
-    """What differs between a configuration and the group's, and the way out; the hash where nothing says it better."""
+    """Differences between a configuration and the group's, with the way out; the hash if no other is found."""
     ours = terms_of(settings)
     (own_hash,) = ours.config_hashes
     different = []

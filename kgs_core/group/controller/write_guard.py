@@ -1,4 +1,4 @@
-"""Guard of writes: what one would break, found before it is written, by code that shares nothing with its maker."""
+"""Guard of writes: finds what a Write would break before it is made; shares no code with its maker."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,10 +14,10 @@ _Holders = Mapping[TopicPartition, list[Incarnation]]
 
 
 def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write, *, strict: bool) -> tuple[str, ...]:
-    """S1, S4 and S7 of the Assignments, and that a Target covers every partition; capacity (S6) endangers nothing.
+    """Check S1, S4 and S7 of the Assignments, and that a Target covers every partition; not its capacity.
 
     Returns:
-        What is wrong, a line each; empty: nothing. What was wrong before, this Write is not blamed for.
+        Problems, a line each; empty: none. Problems that existed before this Write are left out.
     """
     may_hold = {incarnation: _may_hold(member) for incarnation, member in view.members.items()}
     counting: dict[TopicPartition, list[Incarnation]] = {}
@@ -34,9 +34,9 @@ def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write
 
 
 def check_owners(view: GroupView, suspected: frozenset[Incarnation]) -> tuple[str, ...]:
-    """S1 of what reports say, by those who have acted on what they were told: what is wrong, a line each.
+    """Check S1 of the reports: problems, a line each. An Assignment limits what is owned until it is applied.
 
-    Who comes back after a suspicion goes on claiming what others have, until it has read that it is to let go.
+    A member that returns after a suspicion claims partitions of others until it has read that it must let go.
     """
     claims = {}
     for incarnation, member in view.members.items():
@@ -50,7 +50,7 @@ def check_owners(view: GroupView, suspected: frozenset[Incarnation]) -> tuple[st
 
 
 def _check_start(view: GroupView, member: MemberView, assignment: MemberAssignment, holders: _Holders) -> Iterator[str]:
-    """S4: a partition enters an Assignment when nobody else may hold it, or who does is suspected."""
+    """S4: a partition enters an Assignment if no other member may hold it, or its holder is suspected."""
     last = member.assignment.message.owned if member.assignment else _NOTHING
     for partition in sorted(assignment.owned - last):
         for holder in holders.get(partition, ()):
@@ -72,7 +72,7 @@ def _check_rest(member: MemberView, assignment: MemberAssignment, held: frozense
 
 
 def _check_assignments(view: GroupView, write: Write) -> tuple[str, ...]:
-    """S1 of the Assignments as they will stand."""
+    """S1 of the Assignments after this Write."""
     living = [member for member in view.members.values() if not _is_over(member)]
     before = {str(member.member): member.assignment.message.owned for member in living if member.assignment}
     after = before | {str(assignment.member): assignment.owned for assignment in write.assignments}
@@ -99,7 +99,7 @@ def _has_applied(member: MemberView) -> bool:
 
 
 def _may_hold(member: MemberView) -> frozenset[TopicPartition]:
-    """Rule 3, for one incarnation."""
+    """Partitions that an incarnation may hold, by rule 3."""
     if _is_over(member):
         return _NOTHING
     reported = member.report.owned if member.report else _NOTHING
