@@ -1,8 +1,8 @@
-"""A group member's rounds, and between them what the newest assignment says.
+"""Rounds of a group member, and between two of them the newest assignment.
 
-The only one that has anything committed. Between two rounds, and nowhere else, it lets go what an assignment took away
-and takes up what one gave. There no batch is in hand but those of tables that are late to answer; of these it waits for
-the ones whose topics lose a partition. What may be said when stands in `group.membership.membership`.
+Only this loop commits. Between two rounds, and nowhere else, it lets go of what an assignment took away and takes up
+what one gave. At that point the only batches in flight are those of late tables; it waits for those whose topics lose
+a partition. What may be reported when is explained in `group.membership.membership`.
 """
 
 import logging
@@ -54,7 +54,7 @@ class BatchLoop:
         self._stop = StopFlag()
 
     def run(self, stop: StopFlag) -> None:
-        """Until there is an end, asked for or assigned, and nothing is held any more.
+        """Run rounds until an end is asked for or assigned, and nothing is held any more.
 
         Raises:
             ConfigError, PermanentError, TransientError: see `ConsumerContext.attempt`.
@@ -137,9 +137,9 @@ class BatchLoop:
         _log_difference("StartConsuming", decision.owned - before, decision)
 
     def _take_up(self) -> None:
-        """Read from the table where each new partition stands; open topics when first needed, also coming ones.
+        """Read new partitions from their tables' positions; open topics when first needed, also those that come.
 
-        Tables are asked by other threads: what is not there yet is read in a later round, and holds up none.
+        Other threads ask the tables: one that has not answered is read in a later round, and delays no other.
         """
         now = time.monotonic()
         self._topics.take_in(self._ours)
@@ -158,7 +158,7 @@ class BatchLoop:
         self._warm_topics()
 
     def _warm_topics(self) -> None:
-        """The first batch of a transform waits for its workers: rather now, while another consumer still reads."""
+        """Start the workers of a coming topic's transform now, while another consumer still reads it."""
         states = self._topics.states
         self._warmed &= states.keys()
         for topic in {tp.topic for tp in self._decision.pending} & (states.keys() - self._warmed):
@@ -169,7 +169,7 @@ class BatchLoop:
                 self._reader.runner.warm_topic(states[topic].job())
 
     def _own_at_once(self) -> bool:
-        """Own what is in topics that are open, without asking Kafka; whether that was all."""
+        """Own the partitions of open topics, without asking Kafka; returns whether that was all."""
         wanted = _by_topic(self._decision.owned)
         owned = [self._topics.own(topic, partitions, self._ours) for topic, partitions in sorted(wanted.items())]
         self._topics.take_in(self._ours, PATIENCE_S)
@@ -189,7 +189,7 @@ class BatchLoop:
         return None
 
     def _is_interrupted(self) -> bool:
-        """Whether an assignment or a signal waits for the end of the round: what is read for the next one is lost."""
+        """Whether an assignment or a signal waits for the end of the round, so that reading ahead is in vain."""
         return self._stop.is_set or not self._membership.now.is_acted_on
 
 

@@ -40,7 +40,7 @@ class BillTerms:
         is_guessed: whether these come from a short measurement of a machine.
         algorithm, consumer_weight: of the group's own packing.
         interval_s: how long a measurement lasts.
-        p99_s: to compare at; None: that of the group's own algorithm.
+        p99_s: latency to compare at; None: that of the group's own algorithm.
     """
 
     capacity: float
@@ -54,7 +54,7 @@ class BillTerms:
 
 
 def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
-    """As the configuration has them; a learnt capacity by the group's newest Target, or else measured here."""
+    """Terms by the configuration; a learnt capacity comes from the newest Target, else it is measured here."""
     packing, bill = settings.packing, settings.bill
     view = GroupView()
     if has_group and packing.learns_capacity:
@@ -109,7 +109,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
 
 
 def bill_of_load(name: str, measurements: Sequence[RecordedMeasurement], terms: BillTerms) -> Bill:
-    """What a recorded load would have cost; nobody has used anything for it.
+    """Bill of a recorded load: its cost in a replay; there is no actual use.
 
     Raises:
         ConfigError: none of them has a speed.
@@ -133,11 +133,11 @@ def bills_of_days(
     """Bills of days (UTC) as `Bill.to_dict` gives them: the one that is kept, else from the topics.
 
     Args:
-        days: that have begun; one of which nothing is known has no bill.
+        days: days that have begun; a day of which nothing is known has no bill.
         keep: whether these are kept, where their day is over.
 
     Returns:
-        The bills, and what could not be learned, a line each. After Kafka has failed once it is not asked again.
+        The bills, and the problems, a line each. After Kafka has failed once it is not asked again.
     """
     kept = KeptBills(settings)
     found, problems = _kept_days(kept, days)

@@ -1,7 +1,7 @@
 """The capacity test: one consumer flat out against the backlog, in a group and a folder of its own.
 
-Departs from Landau 2022, section VI, Table VI: the rates are in stored bytes/s, for write speeds are, and speeds and
-capacities must be of one kind to be packed.
+Departs from Landau 2022, section VI, Table VI: rates are in stored bytes/s, as write speeds are, since packing needs
+speeds and capacities of one kind.
 """
 
 import logging
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 FOLDER = "_kgs_capacity_"
 WARM_UP_CYCLES = 2
-"""Of every pass: a client's first fetch of a partition takes about a second, the first task starts a Python worker."""
+"""Of every pass: a client's first fetch of a partition takes about a second, the first task starts a worker."""
 _FULL_SHARE = 0.5
 _log = logging.getLogger(__name__)
 
 Progress = Callable[[float, float], None]
-"""Is told seconds done and seconds in all."""
+"""Called with seconds done and seconds in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Cycle:
     """One round of the consumer that committed something.
 
     Attributes:
-        is_full: it had as much to read as it may take, and was not the first of its pass.
+        is_full: it read more than `_FULL_SHARE` of a batch, after the first `WARM_UP_CYCLES` of its pass.
     """
 
     seconds: float
@@ -72,7 +72,7 @@ class CapacityResult:
     """Result of one consumer.
 
     Attributes:
-        backlog_bytes: stored bytes that were there to be read, all partitions.
+        backlog_bytes: stored bytes of all partitions to be read.
         passes: how often all of it was read, into new tables each time.
     """
 
@@ -95,11 +95,11 @@ class CapacityResult:
 
 @dataclass(frozen=True, slots=True)
 class _Backlog:
-    """Backlog that is there to be read.
+    """Backlog of the topics.
 
     Attributes:
         bytes_per_record: stored, by partition.
-        ends: where a pass is over.
+        ends: offsets at which a pass is over.
     """
 
     specs: Mapping[str, TableSpec]
@@ -171,7 +171,7 @@ class _Pass:
         self._offsets.close()
 
     def cycles(self) -> Iterator[Cycle]:
-        """A cycle for every round, until all is read that was there at the start; bad records are refused."""
+        """A cycle for every round with records, until the initial backlog is read; refuses topics that are bad."""
         number = 0
         while not self._is_done():
             before = self._positions()
@@ -184,7 +184,7 @@ class _Pass:
                 yield self._cycle(before, report, seconds, number)
 
     def refuse_bad(self, least: int = 0) -> None:
-        """Refuse topics of which `least` records were read and too many are bad: dead letters take another time."""
+        """Refuse topics with too many bad records after `least` records: dead letters take other time than rows."""
         self._bad.look(self._topics.values())
         for topic, share in self._bad.shares.items():
             if self._topics[topic].progress.recent_records >= least:
@@ -259,7 +259,7 @@ def _spark(settings: Settings) -> Iterator["SparkSession"]:
 
 @contextmanager
 def _group_removed(trial: Settings, admin: KafkaAdmin) -> Iterator[None]:
-    """Removes the group that offsets were committed under; where that is not allowed they expire."""
+    """Delete the group of the committed offsets at the end; if that is not allowed, they expire."""
     try:
         yield
     finally:

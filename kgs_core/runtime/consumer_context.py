@@ -1,4 +1,4 @@
-"""Context of every consumer, however it comes to its partitions: clients, Spark, topics, rounds, patience."""
+"""Context of any consumer, whoever gives it partitions: clients, Spark, topics, rounds, retries."""
 
 import logging
 import os
@@ -44,10 +44,10 @@ _log = logging.getLogger(__name__)
 
 
 class ConsumerContext:
-    """One consumer's means; its batch runner is started when first needed, since Spark takes seconds.
+    """Resources of one consumer; its batch runner starts when first needed, since Spark takes seconds.
 
     Attributes:
-        start_spark: gives the session, which is the reader's to end.
+        start_spark: creates the session, which the reader ends.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ConsumerContext:
             raise TransientError(f"consumer {self._consumer}: Spark does not start: {cause(e)}") from e
 
     def attempt(self, step: Callable[[], None], wait: Callable[[float], None], stop: StopFlag | None = None) -> bool:
-        """Run one step; what may pass is waited for.
+        """Run one step; after a transient error, wait.
 
         Returns:
             Whether another step makes sense: not once Spark's JVM was ended together with this process, by a signal to
@@ -171,7 +171,7 @@ def _is_local() -> bool:
 
 
 def _may_pass(error: Exception) -> TransientError | None:
-    """What to wait for; None where another try is as good as the last one."""
+    """Transient error to wait for; None: the error is not known to be transient."""
     if isinstance(error, TransientError):
         return error
     return transient(error) or (TransientError(cause(error)) if passing(error) is not None else None)
@@ -185,9 +185,9 @@ def open_reader(
     start_spark: StartSpark | None = None,
     last_word: Callable[[str], None] | None = None,
 ) -> Iterator[ConsumerContext]:
-    """A reader, closed at the end of the block; the process ends where that does not come to an end.
+    """A reader, closed at the end of the block; if closing hangs, the process ends.
 
-    `start_spark` gives the session where somebody else makes it; it is ended here all the same.
+    `start_spark` returns a session that the caller makes; it is ended here all the same.
 
     Raises:
         PortError: Kafka or the lake refuses us.

@@ -1,6 +1,6 @@
 """The bare control loop: drives the controller with real ports, until a signal ends it or a newer one takes over.
 
-Killed at any point, the next one reads everything from Kafka; the consumers do not notice.
+If it is killed at any point, the next one reads everything from Kafka; the consumers do not notice.
 """
 
 import logging
@@ -51,10 +51,10 @@ _log = logging.getLogger(__name__)
 
 
 class MeasurementSource(Protocol):
-    """Source of measurements, looked at again and again."""
+    """Source of measurements that is polled."""
 
     def newest(self) -> Measured | None:
-        """The newest measurement, once; None when there is none to pack by since the last call.
+        """The newest measurement, returned once; None: there is no usable one since the last call.
 
         Raises:
             KgsError: it cannot be measured now; one that measures in the background raises nothing.
@@ -66,8 +66,8 @@ class ControlPorts:
     """Ports of a controller.
 
     Attributes:
-        report_age_s: of all that has been read, how long ago the newest report came at least; 0 where nothing is known.
-        check: told of every write before it is made; may refuse it by an error.
+        report_age_s: lower bound on the age of the newest report among the messages; 0 if unknown.
+        check: called before every write; may refuse it with an error.
     """
 
     reader: GroupTopicReader
@@ -80,7 +80,7 @@ class ControlPorts:
 
 
 def controller_options(settings: Settings, packing: PackingSettings) -> Options:
-    """How a group's controller is set up, whoever it is, to pack by `packing`."""
+    """Options of a group's controller that packs by `packing`, whoever runs it."""
     return Options(
         packing,
         settings.membership,
@@ -94,7 +94,7 @@ class ControlLoop:
     """One controller's life.
 
     Attributes:
-        state: what the controller knows; there is none before `start`.
+        state: the controller's knowledge; missing before `start`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ControlLoop:
         self.state: ControllerState
 
     def run(self, stop: StopFlag) -> ControllerOutcome | None:
-        """Look after the group until `stop`, or, where only one change is asked for, until that is over.
+        """Control the group until `stop` or, if only one change is asked for, until that is over.
 
         Returns:
             How the change ended; None when it was stopped.
@@ -139,7 +139,7 @@ class ControlLoop:
     def go_on(
         self, stop: StopFlag, until: Callable[[ControllerState], bool] = lambda _: False
     ) -> ControllerOutcome | None:
-        """As `run`, from where it is, and no further than to a state that `until` holds for; None: it is not over.
+        """Continue like `run`, up to a state for which `until` holds; None: the change is not over.
 
         Raises:
             FencedError, UnsafeError, PermanentError: see `run`.
@@ -159,7 +159,7 @@ class ControlLoop:
         return stop.is_set or self.state.outcome is not None
 
     def _events(self) -> Iterable[Event]:
-        """What has happened since the last look; waits a moment for news of the group."""
+        """Events since the last call; waits a moment for news of the group."""
         try:
             messages = self._ports.reader.poll(POLL_S)
             self._ports.hear(messages)
@@ -184,7 +184,7 @@ class ControlLoop:
         self._carry_out(commands, stop)
 
     def _carry_out(self, commands: Iterable[Command], stop: StopFlag) -> None:
-        """In their order, then what follows from their answers. Where one fails or is refused, the rest is dropped."""
+        """Carry out commands in order, then those that answers ask for; drop the rest after a failure or refusal."""
         due = deque(commands)
         while due and not stop.is_set:
             try:
@@ -254,7 +254,7 @@ class ControlLoop:
 
 
 def note_line(note: Note) -> str:
-    """As `handover partitions=a:0,a:1 reason="consumer lost: 2"`: what has blanks is quoted, what is empty left out."""
+    """Line as `handover partitions=a:0,a:1 reason="consumer lost: 2"`: blanks are quoted, empty values left out."""
     found = [f"{name}={_field(value)}" for name, value in note.fields.items() if value not in ("", (), None)]
     return " ".join([note.text, *found])
 
@@ -270,7 +270,7 @@ def _field(value: object) -> str:
 
 
 def fleet_seen(fleet: Fleet, view: GroupView) -> FleetSeen:
-    """What a fleet says of a group's consumers."""
+    """A fleet's report on a group's consumers."""
     runs = fleet.runs()
     dead = (i for i, m in view.members.items() if m.report is not None and fleet.is_dead(m.report.process))
     return FleetSeen(runs, frozenset(dead))

@@ -1,4 +1,4 @@
-"""How often the right to write was taken from a controller, as Kafka counts it."""
+"""Number of times that the right to write was taken from a controller, as Kafka counts it."""
 
 import logging
 from contextlib import suppress
@@ -31,7 +31,7 @@ class Fencings:
         self._has_warned = False
 
     def look(self) -> None:
-        """Ask Kafka; who may not ask counts nothing, and is told so once. Without an answer the count stays.
+        """Ask Kafka. Without the right, count nothing and log that once. Without an answer the count stays.
 
         Raises:
             TransientError, ConfigError: it does not answer; what was counted stays.
@@ -54,7 +54,7 @@ class Fencings:
             self.take(found)
 
     def take(self, found: "CoordinatorView | None") -> None:
-        """One more answer; None: no controller has begun yet, or Kafka has forgotten a group that nobody controls."""
+        """Take one more answer; None: no controller has begun yet, or Kafka has forgotten an unused group."""
         before, self._known = self._known, found or self._known
         if self.count is None:
             self.count = 0

@@ -38,12 +38,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """Hooks of a process that hosts a consumer and is somebody else's; the defaults are those of `kgs consume`.
+    """Hooks of a foreign process that hosts a consumer; the defaults are those of `kgs consume`.
 
     Attributes:
-        process: what its reports say of the process; None: it finds that out itself.
-        start_spark: gives the session, which the consumer ends; None: it starts one itself.
-        last_word: told why, when the consumer ends its process from one moment to the next.
+        process: its identity in reports; None: the consumer finds that out itself.
+        start_spark: creates the session, which the consumer ends; None: it starts one itself.
+        last_word: called with the reason when the consumer ends its process abruptly.
     """
 
     process: Process | None = None
@@ -55,7 +55,7 @@ class GroupConsumer:
     """A consumer that reads what the controller's assignments give it.
 
     Attributes:
-        member: its number, and the incarnation that was minted for this life of it.
+        member: its number, and the incarnation made for this life of it.
         membership: what it owns and where it stands; None before it has joined.
     """
 
@@ -118,9 +118,9 @@ class GroupConsumer:
             _log.info("ended member=%s records=%d why=%s", self.member, self._status.records, self.ending)
 
     def _warm_up(self, reader: ConsumerContext, start_up: StartUp) -> None:
-        """Have Spark up: who joins can read at once, and a spare whose Spark is not up would be none.
+        """Start Spark before joining: a member can read at once, and a spare without Spark would be none.
 
-        Who has waited is not looked after by the controller any more, so the rest of its start is limited here.
+        After a wait the controller does not limit the start any more, so the rest of it is limited here.
         """
         if not start_up.has_waited:
             reader.warm_up()
@@ -137,11 +137,11 @@ class GroupConsumer:
         interrupt: Callable[[], None],
         watch: Callable[[float], str | None],
     ) -> Iterator[SharedMembership]:
-        """A member of the group while the block runs, however that ends; then its last word is in the log.
+        """Be a member of the group while the block runs, however that ends; then the last report is in the log.
 
         Args:
-            interrupt: called when something has come that must wait for the end of the round in hand.
-            watch: asked on the steady clock why the process must end, beside what the membership knows itself.
+            interrupt: called when something has come that must wait for the end of the current round.
+            watch: returns why the process must end, by the steady clock, beside what the membership knows itself.
 
         Raises:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
@@ -186,11 +186,11 @@ class GroupConsumer:
             raise failure
 
     def _say_why(self, membership: SharedMembership, why: str) -> None:
-        """The word before the process ends from one moment to the next.
+        """Report why, before the process ends abruptly.
 
-        It is not the last word: a commit may be under way, in another thread, until the very end. So the report says
-        that it drains, and why, and still owns what it owns. Nobody takes anything over because of it; that it holds
-        nothing is told by the end of the process.
+        It is not the last report: another thread may commit until the very end. So the report says that the consumer
+        drains, and why, and that it still owns its partitions. Nobody takes over because of it; only the end of the
+        process shows that nothing is held.
         """
         self._lineage.failed(why)
         failed = membership.change(lambda m: m.failed(why))

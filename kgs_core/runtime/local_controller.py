@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> None:
-    """Look after one group until `stop`; the consumers go on. Waits for a Kafka that does not answer.
+    """Control one group until `stop`; consumers continue. Waits while Kafka does not answer.
 
     Raises:
         FencedError: a newer controller has taken over. Final.
@@ -30,7 +30,7 @@ def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> No
 
 
 def _connect(settings: Settings, fleet: ControllerFleet, held: ExitStack) -> ControlPorts:
-    """The world as the controller needs it; `held` ends the connections, those of a failed attempt have ended."""
+    """Ports of the controller; `held` ends the connections, and a failed attempt has ended its own."""
     with ExitStack() as opened:
         reader, writer = opened.enter_context(GroupConnections(settings)).controller()
         measurements = opened.enter_context(MeasurementThread(settings))

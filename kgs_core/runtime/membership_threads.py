@@ -24,7 +24,7 @@ class ReportWriter(Protocol):
         """Append one report.
 
         Raises:
-            TransientError: not known to be there within `timeout_s`.
+            TransientError: not acknowledged within `timeout_s`.
         """
 
 
@@ -48,19 +48,19 @@ class SharedMembership:
 
     @property
     def now(self) -> Membership:
-        """As it is at this moment."""
+        """The present membership."""
         with self._changed:
             return self._membership
 
     def change(self, step: Callable[[Membership], Membership]) -> Membership:
-        """Apply a step; returns what came of it."""
+        """Apply a step; returns the new membership."""
         with self._changed:
             self._membership = step(self._membership)
             self._changed.notify_all()
             return self._membership
 
     def next_message(self) -> tuple[Report | Heartbeat | None, float]:
-        """The message that is due, for the one thread that sends them, and when it was made.
+        """The message that is due, for the one thread that sends, and its time.
 
         The clock is read under the lock: else a round could begin between the two, and its age would be negative.
         """
@@ -70,13 +70,13 @@ class SharedMembership:
             return message, now
 
     def wait(self, is_enough: Callable[[Membership], bool], timeout_s: float) -> bool:
-        """Wait until it is so, for `timeout_s` at most; returns whether it is."""
+        """Wait at most `timeout_s` until `is_enough` holds; returns whether it does."""
         with self._changed:
             return self._changed.wait_for(lambda: is_enough(self._membership), timeout_s)
 
 
 class AssignmentThread(threading.Thread):
-    """Takes assignments from our queue as they come, and hears of the stop signal during a long batch.
+    """Receives assignments as they come, and notices the stop signal during a long batch.
 
     Attributes:
         failure: why no assignment can come any more; the consumer then drains and ends, to be started anew.
@@ -85,7 +85,7 @@ class AssignmentThread(threading.Thread):
     def __init__(
         self, membership: SharedMembership, reader: AssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
     ) -> None:
-        """`interrupt` is called when something has come that must wait for the end of the round in hand."""
+        """`interrupt` is called when something has come that must wait for the end of the current round."""
         super().__init__(name="assignments", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership
@@ -95,7 +95,7 @@ class AssignmentThread(threading.Thread):
         self._outage = _Outage("assignments cannot be read")
 
     def run(self) -> None:
-        """Until we have ended, or hear nothing more: from then on no assignment matters."""
+        """Run until the membership has ended or assignments can no longer be read: then none matters."""
         while self.failure is None and not self._membership.now.ended:
             try:
                 if self._stop_flag.is_set:
@@ -117,7 +117,7 @@ class AssignmentThread(threading.Thread):
         self._membership.change(lambda m: m.listened(came))
 
     def _bear(self, error: PortError) -> None:
-        """Whatever keeps assignments away may pass, but not for ever."""
+        """Retry after an error, until assignments have been missing for too long."""
         self._outage.note(error)
         reason = self._membership.now.deaf_reason(time.monotonic())
         if reason is None:
@@ -136,11 +136,11 @@ class AssignmentThread(threading.Thread):
 
 
 class ReportThread(threading.Thread):
-    """The only writer of this incarnation's reports: in full at once on every change, else heartbeats.
+    """The only writer of this incarnation's reports: a full one at once on every change, heartbeats otherwise.
 
     Attributes:
-        failure: an error that is none of the log's; the consumer then drains and ends, and this thread goes on trying
-            to say so.
+        failure: an unexpected error, not one of the log; the consumer then drains and ends, and this thread keeps
+            trying to report it.
     """
 
     def __init__(self, membership: SharedMembership, writer: ReportWriter) -> None:
@@ -153,7 +153,7 @@ class ReportThread(threading.Thread):
         self._timeout_s = membership.now.pace.suspect_after_s / 2
 
     def run(self) -> None:
-        """Until the last word is in the log."""
+        """Run until the last report is in the log."""
         while not (membership := self._membership.now).is_over:
             due_s = membership.due_in(time.monotonic())
             if due_s > 0:
@@ -172,7 +172,7 @@ class ReportThread(threading.Thread):
             return False
 
     def send_due(self) -> bool:
-        """Send what is due; whether all went well."""
+        """Send the message that is due; returns whether all went well."""
         message, made_at = self._membership.next_message()
         if message is None:
             return True
@@ -191,7 +191,7 @@ class ReportThread(threading.Thread):
 
 
 def dead_thread(membership: SharedMembership, assignments: AssignmentThread, reports: ReportThread) -> str | None:
-    """For the watchdog: which of the two has died without a word, so that the process must end; None: neither."""
+    """For the watchdog: which of the two has died silently, so that the process must end; None: neither."""
     now = membership.now
     if now.ended:
         return None
@@ -207,7 +207,7 @@ def _unexpected(what: str, error: Exception) -> KgsError:
 
 
 class _Outage:
-    """Says once that something fails, and once that it goes on."""
+    """Logs once that something fails, and once that it works again."""
 
     def __init__(self, what: str) -> None:
         self._what = what

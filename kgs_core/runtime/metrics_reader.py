@@ -1,4 +1,4 @@
-"""What `kgs metrics` gives out: looks at a group again and again, keeps what the last look has found. Reads only."""
+"""Metrics that `kgs metrics` serves: looks at a group again and again, keeps the last result. Reads only."""
 
 import logging
 import threading
@@ -28,10 +28,10 @@ _HOUR_S = 3600.0
 
 
 class MetricsReader:
-    """Looks at one group; `page` may be asked by any thread, all else is for one. A context manager.
+    """Looks at one group; any thread may call `page`, one thread the rest. A context manager.
 
-    A look that fails leaves no figures behind: what was true a minute ago is not known to be so now. What is counted
-    goes on from where it stood.
+    A failed look leaves no figures: what was true a minute ago may be wrong. Counters continue from their last
+    values.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class MetricsReader:
             self._audits.stop()
 
     def page(self) -> MetricsPage:
-        """What the last look has found."""
+        """Result of the last look."""
         return self._page
 
     @property
@@ -70,10 +70,10 @@ class MetricsReader:
         return any(one.metric == "kgs_exporter_look_timestamp_seconds" for one in self._page.samples)
 
     def look(self) -> tuple[str, ...]:
-        """Look once; what could not be learned, a line each. An error that nobody has thought of is raised.
+        """Look once; problems, a line each. An unexpected error is raised.
 
         Raises:
-            Exception: what nobody has thought of; no figure stays then, either.
+            Exception: an unexpected error; no figure stays then, either.
         """
         try:
             problems = self._look()
@@ -165,11 +165,11 @@ class MetricsReader:
 
 _AUDITED_AT = "kgs_audit_timestamp_seconds"
 AGAIN_AFTER = 10
-"""An audit that was not made is tried again after this part of the time between two."""
+"""A failed audit is retried after the interval divided by this."""
 
 
 class _Audits:
-    """Audits the lake now and then, in a thread of its own: it takes as long as it takes."""
+    """Audits the lake at intervals, in a thread of its own, since an audit may take long."""
 
     def __init__(self, settings: Settings, every_h: float) -> None:
         self._settings = settings
@@ -180,11 +180,11 @@ class _Audits:
         self._thread.start()
 
     def samples(self) -> tuple[Sample, ...]:
-        """Findings of the last audit that was made, none before the first; how often one is to be made."""
+        """Findings of the last audit, empty before the first, and the interval."""
         return (*self._found, Sample("kgs_audit_every_seconds", (), self._every_s))
 
     def stop(self) -> None:
-        """Begin no further one."""
+        """Start no further audit."""
         self._stop.set()
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Ports of a rebalance run, and what it was asked for."""
+"""Ports of a rebalance run, and the request behind it."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,20 +15,20 @@ class GroupTopicAccess(Protocol):
     """The group's topics."""
 
     def reader(self) -> GroupTopicReader | None:
-        """For who only reads; None: there are none yet."""
+        """Reader without the right to write; None: the topics do not exist yet."""
 
     def controller(self) -> tuple[GroupTopicReader, ControllerWriter]:
-        """For who writes; makes those that are missing."""
+        """Reader and writer; creates missing topics."""
 
 
 class Feed(MeasurementSource, Protocol):
-    """Source of measurements that were published: a run is referred to one of them, and takes the newer ones."""
+    """Source of published measurements: a run begins with the one that it refers to, and takes newer ones."""
 
     def at(self, offset: int | None) -> Measured | None:
-        """The one at an offset, or the newest; None: it is not there."""
+        """The measurement at an offset, or the newest; None: it does not exist."""
 
     def measure(self) -> Measured:
-        """One of our own: takes as long as the window is."""
+        """A measurement of our own, which takes as long as the window is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class RunPorts:
-    """The world."""
+    """Ports of a rebalance run."""
 
     topics: GroupTopicAccess
     fleet: Fleet
@@ -51,12 +51,12 @@ class RunPorts:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Reference of a run to what it was asked for.
+    """Reference of a run to the observation that it was requested for.
 
     Attributes:
-        measurement_offset: of the measurement to pack by; None: the newest one. Where it is too old, another one.
-        report_age_s: how long ago that had come: a run that has only begun to listen cannot know it.
-        packs: it may pack anew; else it carries out the Target that stands, and needs no measurement.
+        measurement_offset: measurement to pack by; None: the newest. If it is too old, another one is used.
+        report_age_s: age of the report at `report_offset`, which a run that has just begun to listen cannot know.
+        packs: it may pack anew; False: it carries out the present Target, and needs no measurement.
     """
 
     measurement_offset: int | None = None
@@ -65,6 +65,6 @@ class Reference:
     packs: bool = True
 
     def age_of(self, messages: Sequence[Received[Message]]) -> float:
-        """How long ago the newest report among `messages` came at least; 0 where it came after this was said."""
+        """Lower bound on the age of the newest report among `messages`; 0 if it arrived after the request."""
         offsets = [one.offset for one in messages if isinstance(one.message, Report | Heartbeat)]
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0

@@ -1,7 +1,7 @@
-"""One change of a group, in parts: measure, assign, price, hand over. For who records each part by itself.
+"""One change of a group, in parts: measure, assign, price, hand over. For callers that record each part.
 
-Killed between two parts, or within one: nothing is lost by it. Whoever comes next reads from the topics how far the
-change has come. So each part can also be done alone; what it needs of the ones before, it finds out anew.
+A kill between two parts, or within one, loses nothing: the next run reads from the topics how far the change has come.
+So each part can also be done alone; it finds out anew what it needs of the ones before.
 """
 
 import logging
@@ -31,7 +31,7 @@ from kgs_core.system.shutdown import StopFlag
 
 _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
-"""How long a run goes on without an answer of Kafka, beside what its change may take."""
+"""Time that a run continues without an answer of Kafka, beside what its change may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Assigned:
     """Result of assigning the group.
 
     Attributes:
-        is_written: it is another one.
+        is_written: whether a new Target was written.
         preview: the plan at that moment, and those of other algorithms.
-        outcome: None: there is something to hand over.
+        outcome: None: a hand-over is to follow.
     """
 
     before: Received[Target] | None
@@ -56,7 +56,7 @@ class Priced:
     """Price of a change.
 
     Attributes:
-        moves: which, from the fastest to the slowest; None: not known any more.
+        moves: moved partitions, the fastest first; None: not known any more.
     """
 
     target: Received[Target] | None
@@ -91,7 +91,7 @@ class RebalanceRun:
     """One run. For one thread.
 
     Attributes:
-        problems: what was found wrong with a write, which was not made because of it.
+        problems: faults of a write, which was not made because of them.
     """
 
     def __init__(self, group: str, options: Options, reference: Reference, ports: RunPorts) -> None:
@@ -185,7 +185,7 @@ class RebalanceRun:
         return self._assigned
 
     def price(self) -> Priced:
-        """Of the change that `assign` has begun or found; alone, of the newest Target; PortError if Kafka fails."""
+        """Price the change that `assign` has begun or found, else the newest Target. PortError if Kafka fails."""
         assigned = self._assigned
         target = assigned.target if assigned else self.observe().state.view.target
         failpoint("priced")
@@ -298,13 +298,13 @@ class RebalanceRun:
 
 
 def longest_run_s(membership: MembershipSettings) -> float:
-    """For how long a run holds the right to write at most; who finds one that is older may fence it, for it hangs."""
+    """Longest time that a run may hold the right to write; an older one hangs and may be fenced."""
     return membership.group_management_timeout_s + 2 * PATIENCE_S
 
 
 @contextmanager
 def _patience(seconds: float) -> Iterator[StopFlag]:
-    """A flag that is set after so long."""
+    """A flag that is set after `seconds`."""
     stop = StopFlag()
     timer = threading.Timer(seconds, stop.set)
     timer.daemon = True

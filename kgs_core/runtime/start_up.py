@@ -1,4 +1,4 @@
-"""A consumer's start: what may pass is waited for, and who is asked to end meanwhile ends at once."""
+"""A consumer's start: waits after transient errors, and ends at once when asked to."""
 
 import contextlib
 import logging
@@ -22,22 +22,22 @@ _log = logging.getLogger(__name__)
 
 
 class AskedToEndError(Exception):
-    """Somebody wants the process to end, and it has not begun yet."""
+    """The process was asked to end before its start was over."""
 
 
 class StartUp:
-    """A context manager around all that comes before the first batch.
+    """A context manager around everything before the first batch.
 
-    Nothing is owned yet, so an end costs nothing: with the first signal everything that the start has begun is killed,
-    Spark's JVM among it, and the process ends with 0. Where the process is somebody else's, which wants to end it
-    itself, the block is left instead, as soon as the call in hand returns; that of Spark does, without its JVM.
+    Nothing is owned yet, so an end costs nothing: at the first signal everything that the start has begun is killed,
+    Spark's JVM included, and the process ends with 0. A foreign host process is not ended: the block is left as soon
+    as the current call returns, as a call of Spark does without its JVM.
 
     Attributes:
-        has_waited: something has stood in the way for a while.
+        has_waited: whether the start had to wait.
     """
 
     def __init__(self, stop: StopFlag, tell: Callable[[str], None] | None = None, *, is_hosted: bool = False) -> None:
-        """`tell` is told what the start waits for, when that begins and again now and then."""
+        """`tell` is called with what the start waits for, when a wait begins and now and then."""
         self.has_waited = False
         self._stop_flag = stop
         self._tell = tell
@@ -60,15 +60,15 @@ class StartUp:
         return isinstance(error, Exception) and not was_over and self._stop_flag.is_set
 
     def is_done(self) -> bool:
-        """The start is over: whether to go on. From here on an end is an orderly one."""
+        """Mark the start as over; returns whether to continue. From here on an end is an orderly one."""
         self._over.set()
         self._watch.join()
         return not self._stop_flag.is_set
 
     def bear(self, do: Callable[[], _T], of: str = "Kafka") -> _T:
-        """Do it, as often as something that may pass keeps it from being done; `of` is who is to answer, for the log.
+        """Call `do` until it succeeds, or fails for good; `of` names who should answer, for the log.
 
-        An AskedToEndError where the process is to end meanwhile.
+        Raises an AskedToEndError if the process is to end meanwhile.
         """
         backoff_s, last_logged = _FIRST_BACKOFF_S, ""
         while True:

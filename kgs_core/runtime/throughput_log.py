@@ -1,4 +1,4 @@
-"""Log of a consumer: throughput every few seconds, topics that turn bad; a file for whoever watches from outside."""
+"""Log of a consumer: throughput every few seconds, topics that turn bad; a status file for outside observers."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ from kgs_core.system.usage import hardware, own_usage
 WINDOW_S = 5.0
 STATUS_S = 1.0
 WEIGH_S = 10.0
-"""Between two looks at what the processes take: as often as a full report goes out."""
+"""Time between two looks at the use of the processes: as often as a full report goes out."""
 _log = logging.getLogger(__name__)
 
 
@@ -43,7 +43,7 @@ class ConsumerStatus:
         self._weighed = -math.inf
 
     def note(self, report: RoundReport, topics: Collection[TopicState]) -> None:
-        """A round has ended."""
+        """Add a round that has ended."""
         now = time.monotonic()
         for problem in report.problems:
             _log.warning("kafka: %s", problem)
@@ -66,7 +66,7 @@ class ConsumerStatus:
 
     @property
     def flat_out(self) -> FlatOut | None:
-        """What this consumer reads when it is flat out; None: too little is known."""
+        """Flat-out speed of this consumer; None: too little is known."""
         return self._meter.reading(time.monotonic())
 
     def _add_up(self, report: RoundReport, now: float) -> None:
@@ -98,7 +98,7 @@ class ConsumerStatus:
         return self._window().consumed_bytes / max(min(time.monotonic() - self._began, WINDOW_S), STATUS_S)
 
     def write(self, topics: Iterable[TopicState]) -> None:
-        """Replace the status file as a whole, so that no reader sees half of it; where it can be written."""
+        """Replace the status file atomically, if it can be written."""
         if self._file is None:
             return
         held = [state.progress for state in topics]
@@ -139,7 +139,7 @@ class ConsumerStatus:
 
 
 def _full_round(report: RoundReport, seconds: float) -> FullRound:
-    """What of a round was waiting: in the reader, and for commits while nothing was being read."""
+    """A full round with its waiting time: in the reader, and for commits while nothing was being read."""
     unread_s = max(0.0, seconds - report.fetch_s - report.write_s)
     return FullRound(seconds, min(seconds, unread_s + report.waited_s), report.consumed_bytes, report.offsets)
 
@@ -152,7 +152,7 @@ def _figures(report: RoundReport) -> str:
 
 
 class BadTopics:
-    """Topics of one consumer of which too many records are bad: logged when that begins and when it ends.
+    """A consumer's topics with too many bad records: logged when that begins and when it ends.
 
     Attributes:
         shares: topic -> share of bad records (0 to 1), of the topics that are bad.
@@ -162,7 +162,7 @@ class BadTopics:
         self.shares: dict[str, float] = {}
 
     def look(self, topics: Iterable[TopicState]) -> None:
-        """See how it is now; topics of which nothing is owned, or nothing was read, are none of ours to judge."""
+        """Update the shares; topics of which nothing is owned or was read are not judged."""
         states = {s.topic: s for s in topics if s.progress.owned and s.progress.bad_share is not None}
         found = {topic: _share(state) for topic, state in states.items()}
         before, self.shares = self.shares, bad_topics(found, self.shares)
