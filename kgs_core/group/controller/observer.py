@@ -108,8 +108,8 @@ class GroupObserver:
     def recommend(self, now: float, *, target_stands: bool = False) -> tuple["GroupObserver", Recommendation]:
         """What is due now; the observer counts launches and stops as done.
 
-        `target_stands`: no other Target will be written soon, so the consumers of the newest one are started: others may
-        be waiting for them.
+        `target_stands`: no other Target will be written soon, so the consumers of the newest one are started: others
+        may be waiting for them.
         """
         found = select_target(self.state, now)
         state = self.state
