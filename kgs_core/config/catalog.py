@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from kgs_core.config.rule.section import HttpAddress, Section, key_of
+from kgs_core.config.rule.section import OptionalHttpAddress, Section, key_of
 from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_core.config.secret_files import check_references
 
@@ -35,7 +35,7 @@ class CatalogSettings(Section):
 
     kind: Annotated[str, key_of(CATALOGS)]
     name: str
-    url: HttpAddress | None = None
+    url: OptionalHttpAddress = None
     token: str | None = Field(default=None, repr=False)
     ca_location: str | None = None
     timeout_s: ClassVar[float] = 10.0

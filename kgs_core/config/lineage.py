@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from kgs_core.config.rule.section import HttpAddress, Secret, Section
+from kgs_core.config.rule.section import OptionalHttpAddress, Secret, Section
 from kgs_core.config.secret_files import check_references
 
 
@@ -16,7 +16,7 @@ class LineageSettings(Section):
         timeout_s: how long an answer of the server may take; what is lost is lost.
     """
 
-    url: HttpAddress | None = None
+    url: OptionalHttpAddress = None
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     timeout_s: ClassVar[float] = 5.0
 

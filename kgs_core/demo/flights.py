@@ -29,9 +29,7 @@ AIRPORTS_WITHOUT_COORDINATES = {
 UNKNOWN_TAILNUM = "UNKNOWN"
 """Tail number, and so key, of a flight whose aircraft is not known."""
 
-_FLIGHT_COLUMNS = [
-    *("dep_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time", "minute", "time_hour"),
-]
+_FLIGHT_COLUMNS = ["dep_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time", "minute", "time_hour"]
 MEASURED = {
     "temp": "temp_f",
     "dewp": "dewpoint_f",

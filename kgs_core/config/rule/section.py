@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-HttpAddress = Annotated[
-    str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), Field(description="give http(s)://host:port")
-]
+_ADDRESS = Field(description="give http(s)://host:port")
+HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@?#]+$"), _ADDRESS]
+OptionalHttpAddress = Annotated[HttpAddress | None, _ADDRESS]
 FINGERPRINT = "fingerprint"
 """Context of a dump that holds what all consumers must agree in."""
 

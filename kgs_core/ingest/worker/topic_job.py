@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -111,5 +111,6 @@ def load_hook(name: str) -> Callable[..., Any]:
     Raises:
         ImportError, AttributeError: there is none.
     """
-    hook: Callable[..., Any] = resolve_name(name)
+    module, _, function = name.partition(":")
+    hook: Callable[..., Any] = getattr(import_module(module), function)
     return hook

@@ -58,17 +58,16 @@ class _Partitions:
 class PartitionSizes:
     """Takes readings of the topics that the settings name; `close` ends its connections."""
 
-    def __init__(self, settings: Settings, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Connects. Raises `PortError` or `ConfigError`: no answer, a wrong password, settings that cannot be used."""
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._admin = KafkaAdmin(admin_client(settings), TIMEOUT_S)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
-        self._timeout_s = timeout_s
         self._connect()
         self._chosen = settings.monitor.measure
         self.measure = Measure.OFFSETS if self._chosen == "offsets" else Measure.LOG_DIRS
         self._samples = _Samples(self._requests)
-        self._offsets = ClusterOffsets(settings, timeout_s)
+        self._offsets = ClusterOffsets(settings, TIMEOUT_S)
         self._ids: dict[str, TopicId] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._last_sizes: dict[TopicPartition, int] = {}
@@ -77,7 +76,7 @@ class PartitionSizes:
 
     def _connect(self) -> None:
         files = SecretFiles(self._settings.kafka.client)
-        self._requests = BrokerRequests(open_kafka_python(self._settings, self._timeout_s), self._timeout_s)
+        self._requests = BrokerRequests(open_kafka_python(self._settings, TIMEOUT_S), TIMEOUT_S)
         self._files = files
 
     def _connect_anew(self) -> None:

@@ -42,6 +42,7 @@ WRONG_COUNT = [("0", "0"), ("10001", "10001"), ("1.5", "1.5"), ("true", "true"),
         ("membership.suspect_after_s", "give a number from 1 to 3600 (seconds)", [(".inf", "inf")]),
         ("membership.strict_handover", "give true or false", [("'no'", "'no'")]),
         ("membership.start_attempts", "give a whole number from 1 to 100", [("0", "0")]),
+        ("lineage.url", "give http(s)://host:port", [("ftp://host", "'ftp://host'")]),
     ],
 )
 def test_a_value_that_cannot_be_is_shown_with_what_can(problems_of, key, cure, values):
