@@ -180,6 +180,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # a client that reads a log opens more connections at once than the five that are usual
+
     def handle_error(self, *_: object) -> None:
         """Quiet: clients that do not wait for their answer belong to it."""
 
