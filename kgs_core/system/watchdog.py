@@ -52,7 +52,7 @@ def _end_process(why: str, last_word: Callable[[str], None] | None) -> None:
 
     def tell() -> None:
         with suppress(OSError):  # no file can be opened, perhaps that is what is wrong
-            os.write(_STDERR, _stacks())  # not by the log: whoever is stuck may hold its lock, as these show
+            os.write(_STDERR, stacks())  # not by the log: whoever is stuck may hold its lock, as these show
         _log.critical("%s: ending this process", why)
         if last_word is not None:
             last_word(why)
@@ -65,7 +65,7 @@ def _end_process(why: str, last_word: Callable[[str], None] | None) -> None:
     os._exit(EXIT_SELF_FENCE)
 
 
-def _stacks() -> bytes:
+def stacks() -> bytes:
     """Where each thread is."""
     # By way of memory: `faulthandler` holds the interpreter while it writes; a full pipe would hold up the end for ever
     memory = os.memfd_create("stacks")

@@ -18,6 +18,7 @@ from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicPartition
+from kgs_core.system.watchdog import stacks
 
 SIDE_BY_SIDE = 16
 MOST = 64
@@ -168,6 +169,8 @@ class OpeningThreads:
             del self._wanted[opening.topic]
             self._calm_until = now + self._calm_s
             if not opening.is_over:
+                text = stacks().decode(errors="replace")
+                _log.warning("topic %s: not open after %g s; where each thread is:\n%s", opening.topic, LATE_S, text)
                 self._left_behind.setdefault(opening.topic, []).append(opening)
         return found
 

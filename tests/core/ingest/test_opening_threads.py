@@ -127,7 +127,7 @@ def topics(tmp_path):
     return consumer(MemoryKafka("t1", "t2"), tmp_path)
 
 
-def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(topics, tables, monkeypatch):
+def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(topics, tables, monkeypatch, caplog):
     (hung,) = tables(1)
     opened = TopicOpener.open
     tries = []
@@ -146,6 +146,7 @@ def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(
     monkeypatch.setattr(opening_threads, "LATE_S", 0.0)
     topics.take_in(ours)
     assert LATE in topics.reasons({T1})[T1]
+    assert "in open_" in caplog.text, "where it hangs"
     monkeypatch.setattr(opening_threads, "LATE_S", 60.0)
     assert "t1" in topics.retries
 
