@@ -127,7 +127,7 @@ def test_without_a_broker_everything_is_transient_and_then_goes_on(own: Embedded
         group.report_writer(),
     )
     writer.write(target("before"), [gives(1, A)], [])
-    reports.send(heartbeat(1, 1), 10)
+    reports.append(heartbeat(1, 1), 10)
     reader.read_to_end()
     assert messages_of(wait_until(lambda: assignments.newest(1), 20, "the assignment")) == [gives(1, A)]
     own.kill(own.nodes[0])
@@ -136,8 +136,8 @@ def test_without_a_broker_everything_is_transient_and_then_goes_on(own: Embedded
         lambda: writer.write(target("lost"), [gives(1, B)], []),
         writer.fence,
         reader.read_to_end,
-        lambda: reports.send(heartbeat(1, 2), 1),
-        lambda: reports.send(heartbeat(1, 3), 1),
+        lambda: reports.append(heartbeat(1, 2), 1),
+        lambda: reports.append(heartbeat(1, 3), 1),
         lambda: wait_until(lambda: reader.poll(0.5), 30, "silence is noticed"),
         lambda: wait_until(lambda: assignments.newest(0.5), 30, "silence is noticed"),
     ):
@@ -150,7 +150,7 @@ def test_without_a_broker_everything_is_transient_and_then_goes_on(own: Embedded
         *map(repr, [target("before"), gives(1, A), heartbeat(1, 1)])
     }
     writer.write(target("after"), [gives(1, C)], [])
-    reports.send(heartbeat(1, 4), 20)
+    reports.append(heartbeat(1, 4), 20)
     found = []
     wait_until(lambda: found.extend(reader.poll(1)) or len(found) == 3, 30, "what is new")
     assert {*map(repr, messages_of(found))} == {*map(repr, [target("after"), gives(1, C), heartbeat(1, 4)])}
@@ -176,15 +176,15 @@ def test_of_reports_that_a_frozen_broker_holds_up_the_newest_counts_wherever_it_
     """One that was given up may still come, even behind a later one: nobody is to take it for the newest then."""
     reports, pid = group.report_writer(), own.nodes[0].pid
     assert pid is not None
-    reports.send(heartbeat(1, 1), 10)
+    reports.append(heartbeat(1, 1), 10)
     freeze(pid)
     try:
         for sequence in (2, 3):
             with pytest.raises(TransientError, match=r"no answer in 0\.5 s"):
-                reports.send(heartbeat(1, sequence), 0.5)
+                reports.append(heartbeat(1, sequence), 0.5)
     finally:
         os.kill(pid, signal.SIGCONT)
-    reports.send(heartbeat(1, 4), 30)
+    reports.append(heartbeat(1, 4), 30)
     group.produce(GroupTopic.REPORTS, 0, encode(heartbeat(1, 3)))  # as if its packet had lain about for longer
     records = group.reader().read_to_end()
     *sequences, late = [m.sequence for m in messages_of(records)]  # type: ignore[union-attr]

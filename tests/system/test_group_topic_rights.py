@@ -101,7 +101,7 @@ def test_everybody_can_do_their_part_with_the_listed_rights(guarded: EmbeddedKaf
     writer.fence()
     consumer = topics_as(guarded, "consumer", ASSIGNMENTS, REPORTS)
     assignments, reports = KafkaAssignmentReader(consumer, ConsumerId(1)), DurableWriter(consumer, GroupTopic.REPORTS)
-    reports.send(heartbeat(1, 1), 10)
+    reports.append(heartbeat(1, 1), 10)
     newest_writer = OperatorTopicWriter(topics_as(guarded, "operator", OPERATOR))
     desired = newest_writer.write(DESIRED)
     assert newest_writer.read() == [desired]
@@ -154,4 +154,4 @@ def test_a_missing_right_is_reported_at_once(guarded: EmbeddedKafka) -> None:
     with pytest.raises(PermanentError, match="grant this user the right"):
         topics_as(guarded, "consumer")
     with pytest.raises(PermanentError, match="grant this user the right"):
-        DurableWriter(topics_as(guarded, "viewer", REPORTS), GroupTopic.REPORTS).send(heartbeat(1, 1), 10)
+        DurableWriter(topics_as(guarded, "viewer", REPORTS), GroupTopic.REPORTS).append(heartbeat(1, 1), 10)
