@@ -54,13 +54,13 @@ lint: dev ## format, style, types and import rules, without changing a file
 fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal --durations=20
 
-# Real processes, four tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
+# Real processes, three tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried. Three
 # brokers with all their clients take the machine alone.
 SYSTEM := not soak and not k8s and not peer and not alerts
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' -n 4 --durations=20 || { \
+	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' -n 3 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
 		$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' --second-try --last-failed --last-failed-no-failures none; }
 	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and alone'
