@@ -1,19 +1,22 @@
 """Options that several commands share."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 from click.core import ParameterSource
 
-config_option = click.option(
+_config = partial(
+    click.option,
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
     default="kgs.yaml",
     show_default=True,
     envvar="KGS_CONFIG",
-    help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.",
 )
+config_option = _config(help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.")
+new_config_option = _config(help="File to write. Also from KGS_CONFIG.")
 bootstrap_option = click.option(
     "--bootstrap-servers",
     metavar="HOST:PORT,...",

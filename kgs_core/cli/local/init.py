@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.cli.options import new_config_option
 from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import ConfigError, PermanentError
 
@@ -29,15 +30,7 @@ _NEXT = """Check it, then run
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,...", help="Brokers.")
 @click.option("--group", default="kgs", show_default=True, help="Name of the group of consumers.")
 @click.option("--lake", default="lake", show_default=True, help="Where the tables will be: a path, or s3://...")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    default="kgs.yaml",
-    show_default=True,
-    envvar="KGS_CONFIG",
-    help="File to write. Also from KGS_CONFIG.",
-)
+@new_config_option
 def init(*, topics: tuple[str, ...], bootstrap_servers: str, group: str, lake: str, config_file: Path) -> None:
     """Write a small kgs.yaml for these topics, by default all that there are, from what their newest records hold.
 
