@@ -66,11 +66,18 @@ def _end_process(why: str, last_word: Callable[[str], None] | None) -> None:
 
 
 def stacks() -> bytes:
-    """Where each thread is."""
+    """Where each thread is.
+
+    Raises:
+        OSError: no file can be opened.
+    """
     # By way of memory: `faulthandler` holds the interpreter while it writes; a full pipe would hold up the end for ever
     memory = os.memfd_create("stacks")
-    faulthandler.dump_traceback(memory)
-    return os.pread(memory, os.fstat(memory).st_size, 0)
+    try:
+        faulthandler.dump_traceback(memory)
+        return os.pread(memory, os.fstat(memory).st_size, 0)
+    finally:
+        os.close(memory)
 
 
 class RoundLimit:

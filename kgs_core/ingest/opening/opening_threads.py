@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kgs_core.errors import ProtocolError
@@ -169,8 +170,9 @@ class OpeningThreads:
             del self._wanted[opening.topic]
             self._calm_until = now + self._calm_s
             if not opening.is_over:
-                text = stacks().decode(errors="replace")
-                _log.warning("topic %s: not open after %g s; where each thread is:\n%s", opening.topic, LATE_S, text)
+                with suppress(OSError):  # no file can be opened, perhaps that is what is wrong
+                    text = stacks().decode(errors="replace")
+                    _log.warning("topic %s: not open after %g s; each thread:\n%s", opening.topic, LATE_S, text)
                 self._left_behind.setdefault(opening.topic, []).append(opening)
         return found
 

@@ -1,5 +1,6 @@
 """Openings that come back, late or never: what begins beside them, what is said of them, and when it is enough."""
 
+import os
 import threading
 import time
 
@@ -218,3 +219,19 @@ def test_what_is_read_is_left_alone_for_as_long_as_a_batch_takes_to_fill(topics,
     topics.take_in(ours)
     assert len(topics.positions()) == 2
     assert topics.threads._calm_until > time.monotonic(), "from then on again"
+
+
+def test_one_that_hangs_is_left_behind_where_nothing_shows_where_and_no_file_stays_open(tables, monkeypatch):
+    (hung,) = tables(1)
+    monkeypatch.setattr(opening_threads, "LATE_S", 0.0)
+
+    def left_behind():
+        threads = OpeningThreads()
+        begin(threads, [hung])
+        return threads.taken(0.0)
+
+    before = len(os.listdir("/proc/self/fd"))
+    assert len(left_behind()) == 1
+    assert len(os.listdir("/proc/self/fd")) == before
+    monkeypatch.setattr(os, "memfd_create", lambda _: os.open("/no/such/file", os.O_RDONLY))
+    assert len(left_behind()) == 1
