@@ -174,7 +174,8 @@ class _Profile:
                 "topics": [table],
             }
         )
-        self._context = TaskContext(reading_client(settings), Storage(str(self._root)), None)
+        formats = frozenset({rule.format, rule.key_format})
+        self._context = TaskContext(reading_client(settings), Storage(str(self._root)), None, formats=formats)
         self._seconds: Counter[str] = Counter()
         self._inner: list[float] = []
 

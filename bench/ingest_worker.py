@@ -75,7 +75,7 @@ class BenchConsumer:
         self._admin = TimedAdmin(admin_client(settings))
         storage = Storage(settings.lake.root, settings.lake.storage_options)
         client = reading_client(settings)
-        self._context = TaskContext(client, storage, None)
+        self._context = TaskContext(client, storage, None, formats=settings.formats)
         self._offsets = GroupOffsets(client, settings.group)
         opener = TopicOpener(settings, open_lake(settings.lake), self._admin, self._offsets, self._dataframe_schema)
         specs = resolve_tables(settings, self._admin.list_topics())

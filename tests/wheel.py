@@ -51,8 +51,12 @@ def install(wheel: Path, folder: Path) -> None:
 
 
 def environ() -> dict[str, str]:
-    """What a stranger's environment has: nothing that leads back to the source."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KGS_", "DAGSTER"))}
+    """What a stranger's environment has: nothing that leads back to the source.
+
+    Where modules lie compiled it keeps: pip compiles a stranger's libraries, and not those that are borrowed here.
+    """
+    ours = {name for name in os.environ if name.startswith(("PYTHON", "KGS_", "DAGSTER"))} - {"PYTHONPYCACHEPREFIX"}
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def kgs(folder: Path, *arguments: str, timeout_s: float = 300) -> "subprocess.CompletedProcess[str]":

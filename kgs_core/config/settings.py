@@ -193,6 +193,11 @@ class Settings(Section):
                 )
         return self
 
+    @property
+    def formats(self) -> frozenset[str]:
+        """What keys and values of its topics may be in."""
+        return frozenset(name for rule in self.topics for name in (rule.format, rule.key_format))
+
     def is_internal(self, topic: str) -> bool:
         """Whether `topic` is Kafka's own (`__...`) or this group's (`kgs.<group>....`), which no rule ever fits."""
         return topic.startswith(("__", f"kgs.{self.group}."))

@@ -151,7 +151,7 @@ class _Pass:
         self._backlog = backlog
         self._batch_bytes = trial.consumer.batch_bytes
         self._offsets = GroupOffsets(client, trial.group)
-        runner = SparkBatchRunner(spark, TaskContext(client, storage, None), trial.consumer)
+        runner = SparkBatchRunner(spark, TaskContext(client, storage, None, formats=trial.formats), trial.consumer)
         opener = TopicOpener(trial, open_lake(trial.lake), admin, self._offsets, runner.transform_schema)
         self._topics: dict[str, TopicState] = {}
         self._bad = BadTopics()

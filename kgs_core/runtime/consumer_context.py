@@ -66,7 +66,7 @@ class ConsumerContext:
         """The runner of batches."""
         settings = self._settings
         storage = Storage(settings.lake.root, settings.lake.storage_options)
-        context = TaskContext(reading_client(settings), storage, crash_plan())
+        context = TaskContext(reading_client(settings), storage, crash_plan(), formats=settings.formats)
         if _is_local():
             _log.warning("%s=local: batches are run without Spark", RUNNER)
             return LocalBatchRunner(context, settings.consumer)

@@ -43,6 +43,7 @@ class DemoRun:
     def kill_consumer(self) -> None:
         """Consumer 1, which has just joined, until the group has noticed."""
         consumer = int(self.wait_for(r"consumer 1 \(pid (\d+)\) has joined", 10).group(1))
+        assert psutil.pid_exists(consumer), f"consumer 1 has ended by itself:\n{self.output}"
         os.kill(consumer, signal.SIGKILL)
         self.wait_for(rf"consumer 1 \(pid {consumer}\) has left", 60)
 

@@ -34,12 +34,15 @@ class TaskContext:
         crash: `crash_plan()` of the driver.
         interrupt: while this file exists, a worker that waits for records comes back. A worker of another machine does
             not see it, and comes back at the end of its slice.
+        formats: what records of this group may be in. A worker loads them before its first round: what is compiled for
+            one takes a minute on a machine that is new and busy, and a batch that lasts as long ends its process.
     """
 
     client: Mapping[str, str | int | bool]
     storage: Storage
     crash: FailpointPlan | None
     interrupt: str = ""
+    formats: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     `is_interrupted`: whether to come back though there is nothing; None: while the file of its context is there.
     """
     context = request.context
-    load_parsers(job.rule for job in request.jobs.values())
+    load_parsers(context.formats)
     began = time.monotonic()
     client = session("arrow", context.client, open_native)
     client.epochs = request.epochs

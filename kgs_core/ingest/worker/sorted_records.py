@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from kgs_core.accel.compiled import machine_code
-from kgs_core.config import TopicRule
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
@@ -198,9 +197,9 @@ def _beside(values: pa.Table, origin: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([*values.columns, *origin.columns], schema=pa.schema([*values.schema, *origin.schema]))
 
 
-def load_parsers(rules: Iterable[TopicRule]) -> None:
-    """Load what the formats of these need, which may take seconds, before the records wait for it."""
-    for name in {name for rule in rules for name in (rule.format, rule.key_format)}:
+def load_parsers(formats: Iterable[str]) -> None:
+    """Load what these need, which may take seconds, before the records wait for it."""
+    for name in formats:
         with contextlib.suppress(Exception):  # the topic's own affair, once there are records
             _parser(name)
             if FORMATS[name].loops:

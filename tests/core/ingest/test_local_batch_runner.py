@@ -10,6 +10,7 @@ from kgs_core.config.settings import ConsumerSettings
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.round.questions import ReadBatch
+from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
@@ -50,6 +51,16 @@ def test_a_read_that_waits_comes_back_when_hurried(runner, job):
     assert min(seconds(runner, job) for _ in range(3)) < waited / 2
     runner.take_your_time()
     assert seconds(runner, job) > waited / 4
+
+
+def test_what_formats_need_is_compiled_before_the_first_batch_which_has_a_deadline(kafka, storage, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(sorted_records, "machine_code", loaded.append)
+    context = TaskContext(reading_client(kafka.settings()), storage, None, formats=frozenset({"json", "raw"}))
+    runner = LocalBatchRunner(context, ConsumerSettings())
+    runner.warm()
+    runner.close()
+    assert loaded == ["kgs_core.accel.json_scan"]
 
 
 def test_spark_transforms_are_refused(runner, job):
