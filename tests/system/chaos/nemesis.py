@@ -119,6 +119,8 @@ class Nemesis:
     def heal(self, due: float) -> None:
         """End the faults whose time is over."""
         for entry in sorted((each for each in self._lasting if each[0] <= due), key=lambda each: each[0]):
+            if entry not in self._lasting:  # what was healed before it has ended it, too
+                continue
             self._lasting.remove(entry)
             try:
                 entry[2]()
