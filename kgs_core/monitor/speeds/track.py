@@ -1,14 +1,18 @@
 """The readings of one partition within the window, and the speed they give."""
 
+from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from kgs_core.monitor.speeds.measurement import PartitionReading, PartitionSpeed, Verdict
+from kgs_core.monitor.speeds.pace import Counted
 
 MIN_SAMPLES = 2
 _STANDSTILL = 3
+_ALL = (Counted(float("-inf"), 1.0),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,11 @@ class Track:
         if self._is_long_enough:
             self._begun_by = None
 
-    def speed(self) -> PartitionSpeed:
+    def speed(self, counted: Sequence[Counted] = ()) -> PartitionSpeed:
         """The average speed over the window, from its first and its last reading.
+
+        Args:
+            counted: what the topic's pace makes of the growth in parts of the window; empty: all counts as it is.
 
         References:
             Landau 2022, section "Monitor".
@@ -94,26 +101,28 @@ class Track:
         last = self._samples[-1].at
         if last.size_bytes is None:
             lack = "no sample of its record batches yet"
-            return self._by_records(Verdict.ESTIMATED, last.bytes_per_record, "from a sample", lack)
+            return self._by_records(counted, Verdict.ESTIMATED, last.bytes_per_record, "from a sample", lack)
         if any(sample.cut for sample in list(self._samples)[1:]):
             lack = "and nothing tells the size of its records"
-            return self._by_records(Verdict.SHRUNK, self._bytes_per_record(), "the log was cut", lack)
-        return self._by_size()
+            return self._by_records(counted, Verdict.SHRUNK, self._bytes_per_record(), "the log was cut", lack)
+        return self._by_size(counted)
 
-    def _by_size(self) -> PartitionSpeed:
+    def _by_size(self, counted: Sequence[Counted]) -> PartitionSpeed:
         first, last = self._samples[0].at, self._samples[-1].at
         grown = _size(last) - _size(first)
         # One or two rises may be offsets that became visible late, when a follower has caught up
         if grown == 0 and self._rises() >= _STANDSTILL:
             reason = f"{last.end_offset - first.end_offset} new offsets, and the size stays {_size(last)} bytes"
             return PartitionSpeed(Verdict.CONTRADICTION, None, reason)
-        return PartitionSpeed(Verdict.MEASURED, grown / self.span_s)
+        return PartitionSpeed(Verdict.MEASURED, self._pace(counted, lambda at: (_size(at), at.time_s)))
 
     def _rises(self) -> int:
         """How often the end offset has risen, but for the last reading, whose size was read before its end."""
         return sum(b.at.end_offset > a.at.end_offset for a, b in pairwise(list(self._samples)[:-1]))
 
-    def _by_records(self, verdict: Verdict, each: float | None, basis: str, lack: str) -> PartitionSpeed:
+    def _by_records(
+        self, counted: Sequence[Counted], verdict: Verdict, each: float | None, basis: str, lack: str
+    ) -> PartitionSpeed:
         """New records x stored bytes of each."""
         first, last = self._samples[0].at, self._samples[-1].at
         records = last.end_offset - first.end_offset
@@ -121,9 +130,20 @@ class Track:
             return PartitionSpeed(Verdict.UNKNOWN, None, f"{basis}: {lack}")
         return PartitionSpeed(
             verdict,
-            records * (each or 0.0) / (last.offsets_s - first.offsets_s),
+            (each or 0.0) * self._pace(counted, lambda at: (at.end_offset, at.offsets_s)),
             f"{basis}: {records} records of {each or 0.0:.0f} bytes" if records else f"{basis}: no new record",
         )
+
+    def _pace(self, counted: Sequence[Counted], read: Callable[[PartitionReading], tuple[float, float]]) -> float:
+        """Growth per second of what `read` gives, with when it was read."""
+        samples = [sample.at for sample in self._samples]
+        begins = [max(1, bisect_left(samples, each.from_s, key=lambda at: at.time_s)) for each in counted] or [1]
+        grown = seconds = 0.0
+        for each, (begin, end) in zip(counted or _ALL, pairwise([*begins, len(samples)]), strict=True):
+            if each.factor is not None and end > begin:
+                (first, began), (last, ended) = read(samples[begin - 1]), read(samples[end - 1])
+                grown, seconds = grown + each.factor * (last - first), seconds + ended - began
+        return grown / seconds if seconds else 0.0
 
     def _bytes_per_record(self) -> float | None:
         """Stored bytes per offset: of what came while nothing was deleted, or of the whole log if that is more.

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicPartition
-from kgs_core.monitor.speeds.measurement import Measurement, Reading, Verdict
+from kgs_core.monitor.speeds.measurement import Measurement, PartitionReading, Reading, Verdict
+from kgs_core.monitor.speeds.pace import Pace
 from kgs_core.monitor.speeds.track import Track
 
 MAX_CLOCKS = 4
@@ -19,6 +20,7 @@ class _Series:
     begun_s: float
     newest_s: float = float("-inf")
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
+    paces: dict[str, Pace] = field(default_factory=dict)
 
 
 class Window:
@@ -28,8 +30,15 @@ class Window:
     other; a measurement stands on those of its own clock.
     """
 
-    def __init__(self, window_s: float = 30.0, min_span_s: float = 10.0) -> None:
-        """A partition's readings must lie `min_span_s` apart before they give a speed."""
+    def __init__(self, window_s: float = 30.0, min_span_s: float = 10.0, *, follows_steps: bool = True) -> None:
+        """No reading yet.
+
+        Args:
+            min_span_s: how far a partition's readings must lie apart before they give a speed.
+            follows_steps: whether a speed follows a step of its topic's load at once; else it is the window's average
+                alone, as in Landau 2022, section "Monitor".
+        """
+        self._follows_steps = follows_steps
         self._window_s = window_s
         self._min_span_s = min_span_s
         self._series: OrderedDict[str, _Series] = OrderedDict()
@@ -46,8 +55,10 @@ class Window:
             MeasurementError: see `take`.
         """
         self.take(reading)
-        tracks = self._series[reading.clock].tracks
-        return Measurement(reading, {tp: track.speed() for tp, track in sorted(tracks.items())})
+        series = self._series[reading.clock]
+        counted = {topic: pace.counted() for topic, pace in series.paces.items()}
+        speeds = {tp: track.speed(counted.get(tp.topic, ())) for tp, track in sorted(series.tracks.items())}
+        return Measurement(reading, speeds)
 
     def take(self, reading: Reading) -> None:
         """As `add`, of the past. Raises `MeasurementError`, changing nothing, unless after the last of its clock."""
@@ -65,6 +76,18 @@ class Window:
             self._series.popitem(last=False)
         series.newest_s = reading.time_s
         self._add_to(series.tracks, reading)
+        if self._follows_steps:
+            self._pace(series.paces, reading)
+
+    def _pace(self, paces: dict[str, Pace], reading: Reading) -> None:
+        topics: dict[str, dict[int, PartitionReading]] = {topic: {} for topic in paces}
+        for tp, partition in reading.partitions.items():
+            topics.setdefault(tp.topic, {})[tp.partition] = partition
+        for topic, partitions in topics.items():
+            if partitions:
+                paces.setdefault(topic, Pace(self._window_s)).add(reading.time_s, partitions)
+            else:
+                del paces[topic]
 
     def _add_to(self, tracks: dict[TopicPartition, Track], reading: Reading) -> None:
         for tp in [*reading.partitions, *reading.unknown]:

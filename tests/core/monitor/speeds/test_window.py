@@ -70,7 +70,8 @@ STANDS_STILL = "11000 new offsets, and the size stays 5000 bytes"
     ],
 )  # fmt: skip
 def test_the_last_speed_after_a_reading_a_second(log, speeds_of, logs, verdict, bytes_per_s, reason):
-    last = speeds_of([log(t, **each) for t, each in enumerate(logs)])[-1]
+    window = Window(30.0, 10.0, follows_steps=False)
+    last = speeds_of([log(t, **each) for t, each in enumerate(logs)], window)[-1]
     assert last.verdict is verdict
     assert last.bytes_per_s == (None if bytes_per_s is None else pytest.approx(bytes_per_s))
     assert reason in (None, last.reason)

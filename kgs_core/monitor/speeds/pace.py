@@ -1,0 +1,160 @@
+"""How fast a topic grows, and when in the window its load has stepped.
+
+A window's average takes the whole window to follow a step, and noise forbids a shorter window for each partition. The
+sum over a topic's partitions is much calmer: in it a step shows within seconds. What was written before is then
+counted at the new pace, so that a partition's speed is its share of the whole window, at the topic's speed since the
+step. Without it a load that grows fourfold is known after the window, in several plans one after the other.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum, sqrt
+from statistics import NormalDist, fmean
+
+from kgs_core.monitor.speeds.measurement import PartitionReading
+
+FALSE_ALARM = 1e-4
+"""How often, of one comparison, noise that is normally distributed is taken for a step."""
+LEAST_CHANGE = 0.15
+"""A share of the load before: what is less changes no plan in a hurry."""
+_RISE = (3, 4, 6, 8, 12, 16)
+_FALL = (8, 12, 16)
+"""Newest intervals compared: a great step shows in few of them, a small one in many. A fall has time: a producer that
+pauses for some seconds is back before consumers have been given up. The first of them is that of the step itself."""
+_BEFORE = 8
+"""Intervals that must be known of the load before."""
+_FORGOTTEN = 30
+"""Windows after which a short spike is no reason any more to wait for the next one to be over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What growth counts for that was read from `from_s` on; None: nothing, for nothing was written then."""
+
+    from_s: float
+    factor: float | None
+
+
+class Pace:
+    """One topic. It knows its readings' end offsets only: they are there whatever is deleted meanwhile."""
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._last: Mapping[int, PartitionReading] = {}
+        self._rates: deque[tuple[float, float]] = deque()
+        self._steps: list[float] = []
+        self._risen: tuple[float, float] | None = None
+        self._spike = 0
+        self._spike_s = float("-inf")
+
+    def add(self, time_s: float, partitions: Mapping[int, PartitionReading]) -> None:
+        """Take in a reading, which is later than the last."""
+        rate = _records_per_s(self._last, partitions)
+        self._last = partitions
+        if rate is None:  # other partitions, or another topic of its name
+            self._rates.clear()
+            self._steps.clear()
+            return
+        self._rates.append((time_s, rate))
+        while self._rates[0][0] <= time_s - self._window_s:
+            self._rates.popleft()
+        begun = self._rates[0][0]
+        self._steps = [at for at in self._steps if at > begun]
+        if time_s > self._spike_s + _FORGOTTEN * self._window_s:
+            self._spike = 0
+        self._look()
+
+    def counted(self) -> tuple[Counted, ...]:
+        """Beginning with the oldest; the last one counts as it is. Empty: all of the window counts alike."""
+        if not self._steps:
+            return ()
+        *before, newest = self._parts()
+        now = fmean(newest)
+        factors = [*(now / level if (level := fmean(part)) else None for part in before), 1.0]
+        return tuple(map(Counted, [float("-inf"), *self._steps], factors))
+
+    def _parts(self) -> list[list[float]]:
+        """The rates between the steps."""
+        begins = [float("-inf"), *self._steps, float("inf")]
+        return [[rate for at, rate in self._rates if begin <= at < end] for begin, end in pairwise(begins)]
+
+    def _look(self) -> None:
+        *before, newest = self._parts()
+        spread = [rate / level for part in before if (level := fmean(part)) for rate in part]
+        since = newest_since_step(newest, spread, self._spike)
+        if not since:
+            return
+        within, begins = (self._rates[-n][0] for n in (since + 1, since))  # the former has some of both loads
+        was, now = fmean(newest[: -since - 1]), fmean(newest[-since:])
+        if now > was:
+            self._risen = (begins, was)
+        elif self._risen is not None:
+            rose, low = self._risen
+            if begins - rose < self._window_s and now - low <= 2 * LEAST_CHANGE * low:
+                lasted = sum(rose <= at < begins for at, _ in self._rates)
+                self._spike, self._spike_s = max(self._spike, lasted + 1), begins
+        self._steps += [within, begins]
+
+
+def newest_since_step(rates: Sequence[float], spread: Sequence[float] = (), longer_than: int = 0) -> int:
+    """How many of the newest rates are wholly of another load than those before; 0: the load is one.
+
+    A step is there where each of the newest is nearer to their mean than to the mean of those before; and the means
+    differ by `LEAST_CHANGE`, and by more than Student's t of `FALSE_ALARM` allows for two samples of one load.
+
+    Args:
+        rates: of consecutive intervals of about one length since the last step, in order of time, in any unit.
+        spread: rates from before it as shares of their own mean: they, too, tell how much noise there is.
+        longer_than: of a rise, intervals that it must have lasted.
+
+    References:
+        Page 1954, "Continuous Inspection Schemes", for the task. Student's two-sample test, with the deviation of the
+        older sample alone: a step may bring another one with it.
+    """
+    noise = fsum((share - 1) ** 2 for share in spread)
+    for newest in _RISE:
+        known = len(rates) - newest
+        if known < 2 or known + len(spread) < _BEFORE:  # noqa: PLR2004 - a mean of two
+            return 0
+        old, new = fmean(rates[:known]), fmean(rates[known + 1 :])
+        may = newest > longer_than if new > old else newest in _FALL
+        are_nearer = all(abs(rate - new) < abs(rate - old) for rate in rates[known:])
+        if not may or not are_nearer or abs(new - old) <= LEAST_CHANGE * old:
+            continue
+        variance = (fsum((rate - old) ** 2 for rate in rates[:known]) + noise * old**2) / (known + len(spread) - 1)
+        if abs(new - old) > _student(known + len(spread) - 1) * sqrt(variance * (1 / (newest - 1) + 1 / known)):
+            return newest - 1
+    return 0
+
+
+def _student(freedom: int) -> float:
+    """The quantile of `FALSE_ALARM`, both sides together, within 3 % from 7 degrees of freedom on.
+
+    References:
+        Abramowitz and Stegun 1964, 26.7.5.
+    """
+    z = NormalDist().inv_cdf(1 - FALSE_ALARM / 2)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return fsum(term / freedom**power for power, term in enumerate(terms))
+
+
+def _records_per_s(last: Mapping[int, PartitionReading], now: Mapping[int, PartitionReading]) -> float | None:
+    """None: not the same logs."""
+    if not now or last.keys() != now.keys():
+        return None
+    total = 0.0
+    for number, reading in now.items():
+        before = last[number]
+        records, seconds = reading.end_offset - before.end_offset, reading.offsets_s - before.offsets_s
+        if records < 0 or seconds <= 0 or reading.topic_id != before.topic_id:
+            return None
+        total += records / seconds
+    return total

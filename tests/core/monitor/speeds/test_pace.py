@@ -1,0 +1,147 @@
+"""A topic's pace: a step is followed within seconds, noise, pauses and spikes that come again are not."""
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
+
+SHARES = (1000, 2000, 500, 4000)
+"""Bytes/s of each partition at the load 1."""
+Load = Callable[[float], float]
+
+
+def readings(load: Load, seconds: int, seed: int = 0, deviation: float = 0.0, phase: float = 0.0) -> Iterator[Reading]:
+    """A reading a second, `phase` after the full one; records are 10 bytes, and the noise is each partition's own."""
+    generator = random.Random(seed)
+    written = [0.0] * len(SHARES)
+    for second in range(seconds):
+        for number, share in enumerate(SHARES):
+            factor = max(0.0, generator.gauss(1.0, deviation))
+            written[number] += share * factor * sum(load(second + phase + part / 20) for part in range(20)) / 20
+        now = second + phase + 1.0
+        logs = {
+            TopicPartition("t", n): PartitionReading(now, now, TopicId("a"), 1, 0, int(size) // 10, int(size))
+            for n, size in enumerate(written)
+        }
+        yield Reading(now, 0, "here", Measure.LOG_DIRS, logs)
+
+
+def loads(found: Iterator[Reading], window: Window | None = None) -> Iterator[tuple[float, tuple[float, ...]]]:
+    """The time, and for each partition by what load its speed is explained; from the first speed on."""
+    window = window or Window(30.0, 10.0)
+    for reading in found:
+        known = window.add(reading).known
+        if known:
+            yield (
+                reading.time_s,
+                tuple(known[TopicPartition("t", n)] / share for n, share in enumerate(SHARES)),
+            )
+
+
+def step(after: float, at_s: float = 60.0) -> Load:
+    return lambda t: after if t >= at_s else 1.0
+
+
+def spikes(t: float) -> float:
+    return 4.0 if t >= 60.0 and t % 60.0 < 5.0 else 1.0
+
+
+@pytest.mark.parametrize("after", [1.2, 2.0, 4.0, 100.0])
+@given(phase=st.floats(0.0, 0.99))
+def test_a_rise_is_known_within_four_seconds_whenever_it_happens_and_stays_known(after, phase):
+    found = {at: each for at, each in loads(readings(step(after), 100, phase=phase)) if at >= 64.0}
+    assert all(load == pytest.approx(after, rel=0.05) for each in found.values() for load in each)
+
+
+def test_noise_of_each_partition_does_not_hide_a_rise_of_the_topic():
+    """Known to the partition within what the window leaves of the noise: 30 % / sqrt(30)."""
+    late = [
+        next(at for at, each in loads(readings(step(4.0), 100, seed, 0.3)) if at > 60 and sum(each) / len(each) > 3.4)
+        for seed in range(20)
+    ]
+    assert sorted(late)[10] <= 64.0, late
+    assert max(late) <= 70.0, late
+
+
+@pytest.mark.parametrize("deviation", [0.1, 0.3])
+def test_noise_alone_gives_the_average_of_the_window(deviation):
+    """One false alarm in an hour of a topic at most: it would scale the window by what the newest seconds are off."""
+    found = list(readings(lambda _: 1.0, 3600, 7, deviation))
+    differing = [
+        at
+        for (at, with_steps), (_, average) in zip(
+            loads(iter(found)), loads(iter(found), Window(30.0, 10.0, follows_steps=False)), strict=True
+        )
+        if with_steps != average
+    ]
+    assert len([at for before, at in pairwise([-100.0, *differing]) if at - before > 5.0]) <= 1, differing
+
+
+def test_a_fall_is_known_after_eight_seconds_and_a_pause_of_seven_is_none():
+    low = {at: each for at, each in loads(readings(step(0.25), 100)) if at >= 68.0}
+    assert all(load == pytest.approx(0.25, rel=0.02) for each in low.values() for load in each)
+    paused = list(loads(readings(lambda t: 0.0 if 60.0 <= t < 66.0 else 1.0, 100)))
+    assert min(min(each) for _, each in paused) > 0.7
+
+
+def test_of_spikes_that_come_again_the_first_is_followed_alone():
+    highest = [
+        max(max(each) for at, each in loads(readings(spikes, 400)) if begin < at <= begin + 60)
+        for begin in (60, 120, 180)
+    ]
+    assert highest[0] == pytest.approx(4.0, rel=0.02)
+    assert max(highest[1:]) < 2.0
+
+
+def test_a_topic_that_begins_is_known_as_soon_as_it_is_no_spike():
+    found = [(at, each) for at, each in loads(readings(step(1.0, 0.0), 30)) if at > 10]
+    assert all(load == pytest.approx(1.0, rel=0.01) for _, each in found for load in each)
+    begun = [each for at, each in loads(readings(lambda t: 1.0 if t >= 60.0 else 0.0, 100)) if at >= 64.0]
+    assert all(load == pytest.approx(1.0, rel=0.02) for each in begun for load in each)
+
+
+def test_logs_that_are_cut_meanwhile_and_topics_whose_brokers_tell_no_sizes_are_followed_too():
+    def changed(what: dict[str, object]) -> Iterator[Reading]:
+        for each in readings(step(4.0), 80):
+            logs = {
+                tp: PartitionReading(
+                    **{name: getattr(log, name) for name in PartitionReading.__slots__} | what
+                    | ({"log_start": log.end_offset // 2, "size_bytes": log.size_bytes // 2} if not what else {})
+                )
+                for tp, log in each.partitions.items()
+            }  # fmt: skip
+            yield Reading(each.time_s, 0, "here", Measure.LOG_DIRS, logs)
+
+    for what in ({}, {"size_bytes": None, "bytes_per_record": 10.0}):
+        late = [each for at, each in loads(changed(what)) if at >= 64.0]
+        assert all(load == pytest.approx(4.0, rel=0.05) for each in late for load in each), what
+
+
+def test_a_partition_that_comes_or_is_not_read_is_no_step():
+    def grown() -> Iterator[Reading]:
+        for each in readings(lambda _: 1.0, 100):
+            kept = {tp: log for tp, log in each.partitions.items() if tp.partition < 3 or each.time_s > 50}
+            if 70 < each.time_s < 75:
+                kept.pop(TopicPartition("t", 0))
+            unknown = {TopicPartition("t", 0): "no answer"} if TopicPartition("t", 0) not in kept else {}
+            yield Reading(each.time_s, 0, "here", Measure.LOG_DIRS, kept, unknown)
+
+    window = Window(30.0, 10.0)
+    for reading in grown():
+        for tp, speed in window.add(reading).known.items():
+            assert speed == pytest.approx(SHARES[tp.partition], rel=0.01), reading.time_s
+
+
+def test_a_window_that_is_rebuilt_after_a_step_knows_it():
+    found = list(readings(step(4.0), 75))
+    window = Window(30.0, 10.0)
+    for reading in found[44:74]:
+        window.take(reading)
+    known = window.add(found[74]).known
+    assert [known[TopicPartition("t", n)] for n in range(4)] == pytest.approx([4 * share for share in SHARES], rel=0.01)
