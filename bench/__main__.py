@@ -18,12 +18,13 @@ from bench.commands.packing import bench_packing
 from bench.commands.readings import bench_readings
 from bench.commands.reproduction import bench_reproduction
 from bench.commands.scale import bench_scale
+from bench.commands.steps import bench_steps
 from bench.commands.topics import bench_topics
 from kgs_core.cli.main import KgsGroup
 
 COMMANDS = (
     *(bench_capacity, bench_events, bench_ingest, bench_lake, bench_memory, bench_monitor, bench_outage),
-    *(bench_packing, bench_readings, bench_reproduction, bench_scale, bench_topics),
+    *(bench_packing, bench_readings, bench_reproduction, bench_scale, bench_steps, bench_topics),
 )
 
 
