@@ -3,15 +3,18 @@
 A window's average takes the whole window to follow a step, and noise forbids a shorter window for each partition. The
 sum over a topic's partitions is much calmer: in it a step shows within seconds. What was written before is then
 counted at the new pace, so that a partition's speed is its share of the whole window, at the topic's speed since the
-step. Without it a load that grows fourfold is known after the window, in several plans one after the other.
+step; unless what it has had since tells that its share is another one. Without it a load that grows fourfold is known
+after the window, in several plans one after the other.
 """
 
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import fsum, sqrt
 from statistics import NormalDist, fmean
+from typing import NamedTuple
 
 from kgs_core.monitor.speeds.measurement import PartitionReading
 
@@ -31,19 +34,28 @@ _FORGOTTEN = 30
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What growth counts for that was read from `from_s` on; None: nothing, for nothing was written then."""
+    """What growth counts for that was read from `from_s` on; None: it tells nothing about the load now."""
 
     from_s: float
     factor: float | None
 
 
-class Pace:
+class _Interval(NamedTuple):
+    """New records/s between two readings, the later one at `at`."""
+
+    at: float
+    rate: float
+    seconds: float
+
+
+class TopicPace:
     """One topic. It knows its readings' end offsets only: they are there whatever is deleted meanwhile."""
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
         self._last: Mapping[int, PartitionReading] = {}
-        self._rates: deque[tuple[float, float]] = deque()
+        self._heard_s = float("-inf")
+        self._rates: deque[_Interval] = deque()
         self._steps: list[float] = []
         self._risen: tuple[float, float] | None = None
         self._spike = 0
@@ -52,15 +64,15 @@ class Pace:
     def add(self, time_s: float, partitions: Mapping[int, PartitionReading]) -> None:
         """Take in a reading, which is later than the last."""
         rate = _records_per_s(self._last, partitions)
-        self._last = partitions
+        seconds, self._last, self._heard_s = time_s - self._heard_s, partitions, time_s
         if rate is None:  # other partitions, or another topic of its name
             self._rates.clear()
             self._steps.clear()
             return
-        self._rates.append((time_s, rate))
-        while self._rates[0][0] <= time_s - self._window_s:
+        self._rates.append(_Interval(time_s, rate, seconds))
+        while self._rates[0].at <= time_s - self._window_s:
             self._rates.popleft()
-        begun = self._rates[0][0]
+        begun = self._rates[0].at
         self._steps = [at for at in self._steps if at > begun]
         if time_s > self._spike_s + _FORGOTTEN * self._window_s:
             self._spike = 0
@@ -71,31 +83,41 @@ class Pace:
         if not self._steps:
             return ()
         *before, newest = self._parts()
-        now = fmean(newest)
-        factors = [*(now / level if (level := fmean(part)) else None for part in before), 1.0]
-        return tuple(map(Counted, [float("-inf"), *self._steps], factors))
+        now = _mean(newest)
+        factors = [*(now / level if part and (level := _mean(part)) else None for part in before), 1.0]
+        found = [Counted(float("-inf"), factors[0])]
+        for begins, factor in zip(self._steps, factors[1:], strict=True):
+            within = next(last.at for last, each in pairwise(self._rates) if each.at == begins)
+            found += [Counted(within, None), Counted(begins, factor)]
+        return tuple(found)
 
-    def _parts(self) -> list[list[float]]:
-        """The rates between the steps."""
+    def _parts(self) -> list[list[_Interval]]:
+        """The rates between the steps, without the intervals in which these happened: they have some of both loads."""
         begins = [float("-inf"), *self._steps, float("inf")]
-        return [[rate for at, rate in self._rates if begin <= at < end] for begin, end in pairwise(begins)]
+        *before, newest = ([each for each in self._rates if a <= each.at < b] for a, b in pairwise(begins))
+        return [*(part[:-1] for part in before), newest]
 
     def _look(self) -> None:
         *before, newest = self._parts()
-        spread = [rate / level for part in before if (level := fmean(part)) for rate in part]
-        since = newest_since_step(newest, spread, self._spike)
+        spread = [each.rate / level for part in before if part and (level := _mean(part)) for each in part]
+        since = newest_since_step([each.rate for each in newest], spread, self._spike)
         if not since:
             return
-        within, begins = (self._rates[-n][0] for n in (since + 1, since))  # the former has some of both loads
-        was, now = fmean(newest[: -since - 1]), fmean(newest[-since:])
+        begins = self._rates[-since].at
+        was, now = _mean(newest[: -since - 1]), _mean(newest[-since:])
         if now > was:
             self._risen = (begins, was)
         elif self._risen is not None:
             rose, low = self._risen
             if begins - rose < self._window_s and now - low <= 2 * LEAST_CHANGE * low:
-                lasted = sum(rose <= at < begins for at, _ in self._rates)
+                lasted = sum(rose <= each.at < begins for each in self._rates)
                 self._spike, self._spike_s = max(self._spike, lasted + 1), begins
-        self._steps += [within, begins]
+        self._steps.append(begins)
+
+
+def factor_at(counted: Sequence[Counted], time_s: float) -> float | None:
+    """What growth that was read at `time_s` counts for."""
+    return next((each.factor for each in reversed(counted) if time_s >= each.from_s), 1.0)
 
 
 def newest_since_step(rates: Sequence[float], spread: Sequence[float] = (), longer_than: int = 0) -> int:
@@ -121,14 +143,37 @@ def newest_since_step(rates: Sequence[float], spread: Sequence[float] = (), long
         old, new = fmean(rates[:known]), fmean(rates[known + 1 :])
         may = newest > longer_than if new > old else newest in _FALL
         are_nearer = all(abs(rate - new) < abs(rate - old) for rate in rates[known:])
-        if not may or not are_nearer or abs(new - old) <= LEAST_CHANGE * old:
-            continue
-        variance = (fsum((rate - old) ** 2 for rate in rates[:known]) + noise * old**2) / (known + len(spread) - 1)
-        if abs(new - old) > _student(known + len(spread) - 1) * sqrt(variance * (1 / (newest - 1) + 1 / known)):
+        squares = fsum((rate - old) ** 2 for rate in rates[:known]) + noise * old**2
+        if may and are_nearer and _differ(old, new, squares, (known, newest - 1), known + len(spread) - 1):
             return newest - 1
     return 0
 
 
+def is_far(old: float, new: float) -> bool:
+    """Whether two paces differ by more than `LEAST_CHANGE`."""
+    return abs(new - old) > LEAST_CHANGE * old
+
+
+def is_its_own(older: Sequence[float], newest: Sequence[float]) -> bool:
+    """Whether a partition's newest rates are of another load than its older ones at its topic's new pace."""
+    if len(older) < _BEFORE:  # too few to tell, and the newest are many
+        return True
+    old, new = fmean(older), fmean(newest)
+    squares = fsum((rate - old) ** 2 for rate in older)
+    return _differ(old, new, squares, (len(older), len(newest)), len(older) - 1)
+
+
+def _differ(old: float, new: float, squares: float, of: tuple[int, int], freedom: int) -> bool:
+    """Whether two means, `of` so many, are not of one load; `squares`: of the deviations from the old one."""
+    allowed = _student(freedom) * sqrt(squares / freedom * (1 / of[0] + 1 / of[1]))
+    return is_far(old, new) and abs(new - old) > allowed
+
+
+def _mean(intervals: Sequence[_Interval]) -> float:
+    return fsum(each.rate * each.seconds for each in intervals) / fsum(each.seconds for each in intervals)
+
+
+@cache
 def _student(freedom: int) -> float:
     """The quantile of `FALSE_ALARM`, both sides together, within 3 % from 7 degrees of freedom on.
 

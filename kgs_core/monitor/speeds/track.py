@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import fsum
 from statistics import median
 
 from kgs_core.monitor.speeds.measurement import PartitionReading, PartitionSpeed, Verdict
-from kgs_core.monitor.speeds.pace import Counted
+from kgs_core.monitor.speeds.pace import Counted, factor_at, is_far, is_its_own
 
 MIN_SAMPLES = 2
 _STANDSTILL = 3
@@ -138,12 +139,36 @@ class Track:
         """Growth per second of what `read` gives, with when it was read."""
         samples = [sample.at for sample in self._samples]
         begins = [max(1, bisect_left(samples, each.from_s, key=lambda at: at.time_s)) for each in counted] or [1]
-        grown = seconds = 0.0
+        parts = []
         for each, (begin, end) in zip(counted or _ALL, pairwise([*begins, len(samples)]), strict=True):
             if each.factor is not None and end > begin:
                 (first, began), (last, ended) = read(samples[begin - 1]), read(samples[end - 1])
-                grown, seconds = grown + each.factor * (last - first), seconds + ended - began
+                parts.append((each.factor * (last - first), ended - began))
+        if len(parts) > 1 and self._has_its_own(counted, parts, read):
+            parts = parts[-1:]
+        grown, seconds = (fsum(column) for column in zip((0.0, 0.0), *parts, strict=True))
         return grown / seconds if seconds else 0.0
+
+    def _has_its_own(
+        self,
+        counted: Sequence[Counted],
+        parts: Sequence[tuple[float, float]],
+        read: Callable[[PartitionReading], tuple[float, float]],
+    ) -> bool:
+        """Whether the topic's pace is not its own: `parts` (growth, s) before the last are of another load."""
+        grown, seconds = (fsum(column) for column in zip(*parts[:-1], strict=True))
+        if not is_far(
+            grown / seconds, parts[-1][0] / parts[-1][1]
+        ):  # nearly all: the rest is only asked where it counts
+            return False
+        older: list[float] = []
+        newest: list[float] = []
+        for before, after in pairwise(sample.at for sample in self._samples):
+            if (factor := factor_at(counted, after.time_s)) is not None:
+                (first, began), (last, ended) = read(before), read(after)
+                is_new = after.time_s >= counted[-1].from_s
+                (newest if is_new else older).append(factor * (last - first) / (ended - began))
+        return is_its_own(older, newest)
 
     def _bytes_per_record(self) -> float | None:
         """Stored bytes per offset: of what came while nothing was deleted, or of the whole log if that is more.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds.measurement import Measurement, PartitionReading, Reading, Verdict
-from kgs_core.monitor.speeds.pace import Pace
+from kgs_core.monitor.speeds.pace import TopicPace
 from kgs_core.monitor.speeds.track import Track
 
 MAX_CLOCKS = 4
@@ -20,7 +20,7 @@ class _Series:
     begun_s: float
     newest_s: float = float("-inf")
     tracks: dict[TopicPartition, Track] = field(default_factory=dict)
-    paces: dict[str, Pace] = field(default_factory=dict)
+    paces: dict[str, TopicPace] = field(default_factory=dict)
 
 
 class Window:
@@ -79,13 +79,13 @@ class Window:
         if self._follows_steps:
             self._pace(series.paces, reading)
 
-    def _pace(self, paces: dict[str, Pace], reading: Reading) -> None:
+    def _pace(self, paces: dict[str, TopicPace], reading: Reading) -> None:
         topics: dict[str, dict[int, PartitionReading]] = {topic: {} for topic in paces}
         for tp, partition in reading.partitions.items():
             topics.setdefault(tp.topic, {})[tp.partition] = partition
         for topic, partitions in topics.items():
             if partitions:
-                paces.setdefault(topic, Pace(self._window_s)).add(reading.time_s, partitions)
+                paces.setdefault(topic, TopicPace(self._window_s)).add(reading.time_s, partitions)
             else:
                 del paces[topic]
 

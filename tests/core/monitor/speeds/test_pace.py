@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -46,6 +47,21 @@ def loads(found: Iterator[Reading], window: Window | None = None) -> Iterator[tu
 
 def step(after: float, at_s: float = 60.0) -> Load:
     return lambda t: after if t >= at_s else 1.0
+
+
+def test_a_partition_whose_load_changes_alone_leaves_the_others_as_they_were():
+    """It makes up half of its topic: what the topic has gained is not what each of the others has."""
+
+    def hot() -> Iterator[Reading]:
+        tp, more = TopicPartition("t", 3), 0
+        for each in readings(lambda _: 1.0, 100, deviation=0.05):
+            more += 3 * SHARES[3] if each.time_s > 60 else 0
+            log = each.partitions[tp]
+            log = replace(log, end_offset=log.end_offset + more // 10, size_bytes=log.size_bytes + more)
+            yield replace(each, partitions={**each.partitions, tp: log})
+
+    for _, found in ((at, each) for at, each in loads(hot()) if at >= 64.0):
+        assert found == pytest.approx((1.0, 1.0, 1.0, 4.0), rel=0.15)
 
 
 def spikes(t: float) -> float:
@@ -145,3 +161,41 @@ def test_a_window_that_is_rebuilt_after_a_step_knows_it():
         window.take(reading)
     known = window.add(found[74]).known
     assert [known[TopicPartition("t", n)] for n in range(4)] == pytest.approx([4 * share for share in SHARES], rel=0.01)
+
+
+def cut_and_missed(found: Iterator[Reading], missed: set[int], cut: int) -> Iterator[Reading]:
+    """Without these readings, but two in a row; retention takes three quarters of each log at every `cut`th."""
+    starts = dict.fromkeys((TopicPartition("t", n) for n in range(len(SHARES))), 0)
+    for number, each in enumerate(found):
+        if cut and number % cut == 0:
+            starts = {tp: log.end_offset * 3 // 4 for tp, log in each.partitions.items()}
+        logs = {
+            tp: replace(log, log_start=starts[tp], size_bytes=log.size_bytes - 10 * starts[tp])
+            for tp, log in each.partitions.items()
+        }
+        if number not in missed or number - 1 in missed:
+            yield replace(each, partitions=logs)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.05, 20.0), st.floats(31.0, 45.0)), min_size=2, max_size=4),
+    st.sets(st.integers(0, 200), max_size=20),
+    st.integers(0, 40),
+)
+def test_whatever_the_load_does_it_is_known_four_seconds_after_a_rise_and_nine_after_a_fall(levels, missed, cut):
+    """The judge knows the levels. A reading that is missing is one second more."""
+    changes, ends = [], 0.0
+    for level, lasts_s in levels:
+        changes.append((ends, level))
+        ends += lasts_s
+
+    def load(t: float) -> float:
+        return next(level for begins, level in reversed(changes) if begins <= t)
+
+    for time_s, found in loads(cut_and_missed(readings(load, int(ends)), missed, cut)):
+        begins, level = next((b, each) for b, each in reversed(changes) if b < time_s)
+        before = next((each for b, each in reversed(changes) if b < begins), level)
+        steps = abs(level - before) > 0.16 * before
+        known_after = 30.0 if not steps else 4.0 if level > before else 9.0
+        if time_s - begins > known_after + len([n for n in missed if begins <= n <= time_s]):
+            assert found == pytest.approx((level,) * len(SHARES), rel=0.05), (time_s, changes)
