@@ -157,9 +157,7 @@ class Track:
     ) -> bool:
         """Whether the topic's pace is not its own: `parts` (growth, s) before the last are of another load."""
         grown, seconds = (fsum(column) for column in zip(*parts[:-1], strict=True))
-        if not is_far(
-            grown / seconds, parts[-1][0] / parts[-1][1]
-        ):  # nearly all: the rest is only asked where it counts
+        if not is_far(grown / seconds, parts[-1][0] / parts[-1][1]):  # nearly all; the rest costs more
             return False
         older: list[float] = []
         newest: list[float] = []
