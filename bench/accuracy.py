@@ -62,12 +62,6 @@ def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[flo
     )
 
 
-def expected_settling_s(window_s: float, before: float, after: float) -> float:
-    """How long a window's average takes to be within 5 % after a step: it moves from one speed to the other evenly."""
-    step = abs(after - before)
-    return max(0.0, window_s * (1 - TOLERANCE * after / step)) if step > 0 else 0.0
-
-
 def _settled(points: Sequence[AccuracyPoint], window_s: float, ends: float) -> float | None:
     """The new speed is what was really written over the last window."""
     target = points[-1].window
