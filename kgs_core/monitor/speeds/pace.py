@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import fsum, sqrt
 from statistics import NormalDist, fmean
 from typing import NamedTuple
@@ -135,16 +135,20 @@ def newest_since_step(rates: Sequence[float], spread: Sequence[float] = (), long
         Page 1954, "Continuous Inspection Schemes", for the task. Student's two-sample test, with the deviation of the
         older sample alone: a step may bring another one with it.
     """
-    noise = fsum((share - 1) ** 2 for share in spread)
+    sums = [0.0, *accumulate(rates)]
     for newest in _RISE:
         known = len(rates) - newest
         if known < 2 or known + len(spread) < _BEFORE:  # noqa: PLR2004 - a mean of two
             return 0
-        old, new = fmean(rates[:known]), fmean(rates[known + 1 :])
-        may = newest > longer_than if new > old else newest in _FALL
-        are_nearer = all(abs(rate - new) < abs(rate - old) for rate in rates[known:])
-        squares = fsum((rate - old) ** 2 for rate in rates[:known]) + noise * old**2
-        if may and are_nearer and _differ(old, new, squares, (known, newest - 1), known + len(spread) - 1):
+        old, new = sums[known] / known, (sums[-1] - sums[known + 1]) / (newest - 1)
+        if not is_far(old, new) or not (newest > longer_than if new > old else newest in _FALL):
+            continue
+        if not all(abs(rate - new) < abs(rate - old) for rate in rates[known:]):
+            continue
+        squares = fsum((rate - old) ** 2 for rate in rates[:known]) + old**2 * fsum(
+            (share - 1) ** 2 for share in spread
+        )
+        if _differ(old, new, squares, (known, newest - 1), known + len(spread) - 1):
             return newest - 1
     return 0
 
@@ -160,13 +164,13 @@ def is_its_own(older: Sequence[float], newest: Sequence[float]) -> bool:
         return True
     old, new = fmean(older), fmean(newest)
     squares = fsum((rate - old) ** 2 for rate in older)
-    return _differ(old, new, squares, (len(older), len(newest)), len(older) - 1)
+    return is_far(old, new) and _differ(old, new, squares, (len(older), len(newest)), len(older) - 1)
 
 
 def _differ(old: float, new: float, squares: float, of: tuple[int, int], freedom: int) -> bool:
     """Whether two means, `of` so many, are not of one load; `squares`: of the deviations from the old one."""
     allowed = _student(freedom) * sqrt(squares / freedom * (1 / of[0] + 1 / of[1]))
-    return is_far(old, new) and abs(new - old) > allowed
+    return abs(new - old) > allowed
 
 
 def _mean(intervals: Sequence[_Interval]) -> float:
