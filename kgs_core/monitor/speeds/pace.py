@@ -43,9 +43,9 @@ class Counted:
 class _Interval(NamedTuple):
     """New records/s between two readings, the later one at `at`."""
 
+    begins: float
     at: float
     rate: float
-    seconds: float
 
 
 class TopicPace:
@@ -64,13 +64,13 @@ class TopicPace:
     def add(self, time_s: float, partitions: Mapping[int, PartitionReading]) -> None:
         """Take in a reading, which is later than the last."""
         rate = _records_per_s(self._last, partitions)
-        seconds, self._last, self._heard_s = time_s - self._heard_s, partitions, time_s
+        begins, self._last, self._heard_s = self._heard_s, partitions, time_s
         if rate is None:  # other partitions, or another topic of its name
             self._rates.clear()
             self._steps.clear()
             return
-        self._rates.append(_Interval(time_s, rate, seconds))
-        while self._rates[0].at <= time_s - self._window_s:
+        self._rates.append(_Interval(begins, time_s, rate))
+        while self._rates[0].begins < time_s - self._window_s and len(self._rates) > 1:
             self._rates.popleft()
         begun = self._rates[0].at
         self._steps = [at for at in self._steps if at > begun]
@@ -174,7 +174,8 @@ def _differ(old: float, new: float, squares: float, of: tuple[int, int], freedom
 
 
 def _mean(intervals: Sequence[_Interval]) -> float:
-    return fsum(each.rate * each.seconds for each in intervals) / fsum(each.seconds for each in intervals)
+    seconds = [each.at - each.begins for each in intervals]
+    return fsum(each.rate * of for each, of in zip(intervals, seconds, strict=True)) / fsum(seconds)
 
 
 @cache

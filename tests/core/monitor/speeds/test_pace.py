@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kgs_core.model import TopicId, TopicPartition
@@ -182,6 +182,7 @@ def cut_and_missed(found: Iterator[Reading], missed: set[int], cut: int) -> Iter
     st.sets(st.integers(0, 200), max_size=20),
     st.integers(0, 40),
 )
+@example([(0.125, 31.5), (10.0, 31.0)], {15}, 0)
 def test_whatever_the_load_does_it_is_known_four_seconds_after_a_rise_and_nine_after_a_fall(levels, missed, cut):
     """The judge knows the levels. A reading that is missing is one second more."""
     changes, ends = [], 0.0
