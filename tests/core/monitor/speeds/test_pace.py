@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
 
-SHARES = (1000, 2000, 500, 4000)
+SHARES = (100_000, 200_000, 50_000, 400_000)
 """Bytes/s of each partition at the load 1."""
 Load = Callable[[float], float]
 
