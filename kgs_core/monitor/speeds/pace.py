@@ -8,7 +8,7 @@ after the window, in several plans one after the other.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
@@ -55,6 +55,7 @@ class TopicPace:
         self._window_s = window_s
         self._last: Mapping[int, PartitionReading] = {}
         self._heard_s = float("-inf")
+        self._of: Set[int] = frozenset()
         self._rates: deque[_Interval] = deque()
         self._steps: list[float] = []
         self._risen: tuple[float, float] | None = None
@@ -65,15 +66,15 @@ class TopicPace:
         """Take in a reading, which is later than the last."""
         rate = _records_per_s(self._last, partitions)
         begins, self._last, self._heard_s = self._heard_s, partitions, time_s
-        if rate is None:  # other partitions, or another topic of its name
-            self._rates.clear()
-            self._steps.clear()
-            return
-        self._rates.append(_Interval(begins, time_s, rate))
-        while self._rates[0].begins < time_s - self._window_s and len(self._rates) > 1:
+        while self._rates and self._rates[0].begins < time_s - self._window_s:
             self._rates.popleft()
-        begun = self._rates[0].at
+        if not self._rates:
+            self._of = partitions.keys()
+        begun = self._rates[0].at if self._rates else time_s
         self._steps = [at for at in self._steps if at > begun]
+        if rate is None or partitions.keys() != self._of:
+            return  # a broker is silent, or partitions come: the pace holds until the window has forgotten it
+        self._rates.append(_Interval(begins, time_s, rate))
         if time_s > self._spike_s + _FORGOTTEN * self._window_s:
             self._spike = 0
         self._look()
@@ -197,7 +198,7 @@ def _student(freedom: int) -> float:
 
 
 def _records_per_s(last: Mapping[int, PartitionReading], now: Mapping[int, PartitionReading]) -> float | None:
-    """None: not the same logs."""
+    """None: not the same logs, or one of them does not go on."""
     if not now or last.keys() != now.keys():
         return None
     total = 0.0

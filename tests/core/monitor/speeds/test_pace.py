@@ -154,6 +154,25 @@ def test_a_partition_that_comes_or_is_not_read_is_no_step():
             assert speed == pytest.approx(SHARES[tp.partition], rel=0.01), reading.time_s
 
 
+@pytest.mark.parametrize("seconds", [1, 15])
+def test_a_step_stays_known_while_a_broker_is_silent(seconds):
+    silent = TopicPartition("t", 0)
+
+    def read() -> Iterator[Reading]:
+        for each in readings(step(4.0), 100):
+            kept = {tp: log for tp, log in each.partitions.items() if tp != silent}
+            missed = replace(each, partitions=kept, unknown={silent: "no answer"})
+            yield missed if 66 < each.time_s <= 66 + seconds else each
+
+    window = Window(30.0, 10.0)
+    for reading in read():
+        known = window.add(reading).known
+        if reading.time_s >= 64:
+            assert {tp: speed / SHARES[tp.partition] for tp, speed in known.items()} == pytest.approx(
+                dict.fromkeys(known, 4.0), rel=0.05
+            )
+
+
 def test_a_window_that_is_rebuilt_after_a_step_knows_it():
     found = list(readings(step(4.0), 75))
     window = Window(30.0, 10.0)
