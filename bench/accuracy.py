@@ -31,14 +31,13 @@ class Accuracy:
         settled_s: from the change of the load until the speed is within 5 % of the new one and stays there; None: it
             does not, or nothing changes.
         steady_mean, steady_max: absolute errors while the load does not change and the window saw no change.
-        mean, max: absolute errors at all times.
+        mean: absolute error at all times.
     """
 
     settled_s: float | None
     steady_mean: float
     steady_max: float
     mean: float
-    max: float
 
 
 def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[float, float] | None) -> Accuracy:
@@ -52,13 +51,11 @@ def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[flo
     errors = [(p.time_s, abs(p.measured - p.window) / p.window) for p in points if p.window > 0]
     begins, ends = change or (float("inf"), float("inf"))
     steady = [error for t, error in errors if t < begins or t > ends + window_s]
-    every = [error for _, error in errors]
     return Accuracy(
         _settled(points, window_s, ends) if change is not None else None,
         fmean(steady or [0.0]),
         max(steady, default=0.0),
-        fmean(every or [0.0]),
-        max(every, default=0.0),
+        fmean([error for _, error in errors] or [0.0]),
     )
 
 

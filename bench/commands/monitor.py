@@ -52,7 +52,7 @@ def bench_monitor(*, window_s: float, json_file: Path | None, svg_file: Path | N
 
 
 def _print(cases: "list[LoadCase]", results: dict[str, Accuracy]) -> None:
-    columns = ("load", "within 5 % after s", "steady error", "at most", "error at all times")
+    columns = ("load", "within 5 % after s", "steady error", "at most")
     table = plain_table(*columns, left=("load",), no_wrap=True)
     for case in cases:
         if (result := results.get(case.name)) is None:
@@ -62,7 +62,6 @@ def _print(cases: "list[LoadCase]", results: dict[str, Accuracy]) -> None:
             "" if result.settled_s is None else f"{result.settled_s:.1f}",
             f"{result.steady_mean:.2%}",
             f"{result.steady_max:.2%}",
-            f"{result.mean:.2%}",
         )
     output_console(_WIDTH_IN_LOG).print(table)
 
