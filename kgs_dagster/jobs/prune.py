@@ -27,7 +27,7 @@ TICKING = (
     "catalog_schedule",
     "bill_schedule",
 )
-"""Sensors and schedules of a group, without its suffix."""
+"""Sensors and schedules of a group, without its suffix; others in the code location are not ours to prune."""
 TICKING_FOR_ALL = ("workloads_sensor",)
 ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_job")
 """Jobs whose newest good run says how its assets and checks are."""

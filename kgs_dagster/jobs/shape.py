@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import dagster as dg
+
+# What dg.define_asset_job returns; Dagster has no public name for it
 from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition as AssetJob
 
 from kgs_dagster.launch import GROUP, ROLE
