@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -215,8 +215,8 @@ class RegistryClient:
                 raise UnknownSchemaError(f"schema {number}: it {words}")
             if at not in known:
                 what = f"subject {at[0]} version {at[1]}"
-                of = self._ask(what, partial(_version, self._plain, *at, None))
-                again = partial(_schema_of_version, self._serialized, *at, _SERIALIZED)
+                of = self._ask(what, partial(self._plain.get_version, *at, deleted=True))
+                again = partial(_serialized_version, self._serialized, *at)
                 of_schema = self._descriptor(what, self._checked(what, of.schema), again)
                 known[at] = self._resolved(of_schema, of.schema_id, known, (*path, at))
             references.append((str(each.name), known[at]))
@@ -286,13 +286,8 @@ class RegistryClient:
             self._failing.clear()
 
 
-def _version(client: SchemaRegistryClient, subject: str, version: int, form: str | None) -> Any:
-    return client.get_version(subject, version, deleted=True, fmt=form)
-
-
-def _schema_of_version(client: SchemaRegistryClient, subject: str, version: int, form: str) -> Schema:
-    schema: Schema = _version(client, subject, version, form).schema
-    return schema
+def _serialized_version(client: SchemaRegistryClient, subject: str, version: int) -> Schema:
+    return client.get_version(subject, version, deleted=True, fmt=_SERIALIZED).schema
 
 
 def _is_base64(text: str) -> bool:
