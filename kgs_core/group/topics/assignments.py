@@ -58,7 +58,7 @@ class KafkaAssignmentReader:
         now = time.monotonic()
         if self._refusal is not None and now - self._asked_at >= ASK_AGAIN_S:
             self._asked_at = now
-            self._reader.ask_again()
+            self._reader.ask()
         try:
             read = self._reader.take(timeout_s)
         except PermanentError as e:

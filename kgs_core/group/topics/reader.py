@@ -117,7 +117,7 @@ class GroupReader:
         config: dict[str, Any] = {**reading_client(settings), "error_cb": self._note_connection}
         self._made = RotatingClient(config, Consumer)
         self._consumer = self._made.get()
-        self._assign()
+        self.ask()
 
     def take(self, timeout_s: float) -> list[ReadMessage]:
         """What has come; waits at most `timeout_s` (and at most 0.2 s) for the first event, message or not.
@@ -127,7 +127,7 @@ class GroupReader:
         """
         if (new := self._made.get()) is not self._consumer:
             self._consumer = new
-            self._assign()
+            self.ask()
         for event in arrived(self._consumer, _POLL_EVENTS, max(0.0, min(timeout_s, _POLL_S))):
             self._sort_in(event)
         if self._refused is not None:
@@ -167,20 +167,17 @@ class GroupReader:
             _log.warning("%s: offset %d is gone: read again from %d", tp, self.positions[tp], first)
         self.positions |= starts
         self.out_of_range.clear()
-        self._assign()
+        self.ask()
 
-    def ask_again(self) -> None:
-        """Ask for the partitions anew: what Kafka refuses, the client says once, and then nothing comes."""
-        self._assign()
+    def ask(self) -> None:
+        """Ask for the partitions, from their positions: what Kafka refuses, the client says only once."""
+        self.is_served = False
+        self._consumer.assign([KafkaPosition(tp.topic, tp.partition, o) for tp, o in sorted(self.positions.items())])
 
     def close(self) -> None:
         """End the client."""
         if (client := self._made.take()) is not None:
             client.close()
-
-    def _assign(self) -> None:
-        self.is_served = False
-        self._consumer.assign([KafkaPosition(tp.topic, tp.partition, o) for tp, o in sorted(self.positions.items())])
 
     def _sort_in(self, event: Record) -> None:
         tp, error = TopicPartition(event.topic(), event.partition()), event.error()

@@ -60,7 +60,7 @@ class Reader:
         read, self.read = self.read, []
         return read
 
-    def ask_again(self):
+    def ask(self):
         self.is_served = self.has_right
 
 
