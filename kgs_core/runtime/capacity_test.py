@@ -158,8 +158,8 @@ class _Pass:
         for topic, spec in backlog.specs.items():
             partitions = [tp.partition for tp in backlog.ends if tp.topic == topic]
             topic_id = backlog.reading.partitions[TopicPartition(topic, partitions[0])].topic_id
-            state = TopicState(opener.open(spec, topic_id, max(partitions) + 1), frozenset(partitions))
-            state.own(state.progress.owned)
+            state = TopicState(opener.open(spec, topic_id, max(partitions) + 1))
+            state.own(frozenset(partitions))
             self._topics[topic] = state
         self._ingest = Ingest(self._topics, trial.consumer, runner, admin, self._offsets)
 

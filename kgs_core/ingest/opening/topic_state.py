@@ -22,13 +22,13 @@ class TopicState:
             topic, and nobody else asks it.
     """
 
-    def __init__(self, table: TopicTable, owned: frozenset[int] = frozenset()) -> None:
+    def __init__(self, table: TopicTable) -> None:
         self.table = table
         self.is_at_work = False
         self._plan: TopicPlan | None = None
         self._planned: object = None
         self._progress = TopicProgress(
-            table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None, owned=owned
+            table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None
         )
 
     @property
