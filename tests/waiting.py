@@ -1,5 +1,6 @@
 """Waiting for something to become true, with a deadline; tests never just sleep."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -32,3 +33,10 @@ def wait_until(condition: Callable[[], T], timeout_s: float, message: str) -> T:
         if now > deadline:
             raise AssertionError(f"not within {PATIENCE * timeout_s} s: {message}")
         time.sleep(min(max(_POLL_S, (now - began) * (1 / _SHARE - 1)), _LONGEST_PAUSE_S))
+
+
+def wait_for_upkeep() -> None:
+    """Return when no checkpoint is being made beside a commit of this process."""
+    for thread in threading.enumerate():
+        if thread.name == "log-upkeep":
+            thread.join()

@@ -27,12 +27,6 @@ def keep_short(uri: str, options: Mapping[str, str], version: int, interval: int
         _at_work.release()
 
 
-def wait_for_upkeep() -> None:
-    """Return when none is at work."""
-    with _at_work:
-        pass
-
-
 def _keep(uri: str, options: dict[str, str], cleans: bool) -> None:  # noqa: FBT001
     try:
         with suppress(Exception):  # of the store, or of a table that is gone: the next one does it

@@ -15,12 +15,12 @@ from kgs_core.lake.delta import combined_commit, delta_table
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
 from kgs_core.lake.delta.intent_store import encode_intent, intent_store
 from kgs_core.lake.delta.log_store import DiskLog
-from kgs_core.lake.delta.log_upkeep import wait_for_upkeep
 from kgs_core.lake.delta.table_log import ANEW_S, TableLog
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
+from tests.waiting import wait_for_upkeep
 
 STEPS = range(4)
 """Of a commit alone: the listing, the note of the newest checkpoint, the creation."""

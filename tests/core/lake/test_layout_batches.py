@@ -23,12 +23,12 @@ from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepa
 from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.delta.log_upkeep import wait_for_upkeep
 from kgs_core.lake.files.layout import Partitioned, folder_of, unfit
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
 from tests.failpoints import KilledError
 from tests.layout_sink import COLUMNS, GivenRecord, LayoutSink
+from tests.waiting import wait_for_upkeep
 
 VALUES = st.fixed_dictionaries(
     {},
