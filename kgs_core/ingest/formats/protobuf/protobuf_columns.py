@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from kgs_core.ingest.formats.protobuf.protobuf_schema import Shape, ShapeKind
+from kgs_core.ingest.formats.texts import is_text
 from kgs_core.lake.files.row_schema import TIMESTAMP
 
 MAX_LONG = 2**63 - 1
@@ -65,7 +66,7 @@ class FieldColumns:
         try:
             return found.cast(shape.type)
         except pa.ArrowInvalid:  # proto2 lets bytes pass that are no UTF-8
-            wrong = np.array([not _is_text(value) for value in found.to_pylist()], bool)
+            wrong = np.array([not is_text(value) for value in found.to_pylist()], bool)
         self._fault(wrong, rows, where, "a text that is not UTF-8")
         return _without(found, wrong).cast(shape.type)
 
@@ -149,13 +150,6 @@ def _mask(found: pa.Array) -> Mask:
 
 def _without(found: pa.Array, wrong: Mask) -> pa.Array:
     return pc.if_else(pa.array(wrong), pa.scalar(None, found.type), found) if wrong.any() else found
-
-
-def _is_text(value: bytes | None) -> bool:
-    try:
-        return value is None or value.decode() is not None
-    except UnicodeDecodeError:
-        return False
 
 
 def _json_text(value: bytes, shape: Shape) -> str:
