@@ -7,6 +7,7 @@ the old one goes on until its owner lets go of it. Tokens need none: whoever giv
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaException
@@ -17,6 +18,7 @@ from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.kafka.client_config import TOKEN_FUNCTION, reading_client
 from kgs_core.kafka.errors import port_error
 from kgs_core.kafka.tokens import TokenSource, function_tokens
+from kgs_core.system.patience import LogOnChange
 from kgs_core.system.secret_files import SecretFiles, with_secrets
 
 T = TypeVar("T")
@@ -89,7 +91,7 @@ class RotatingClient(Generic[T]):
         """
         self._config, self._make = config, make
         self._lock = threading.Lock()
-        self._last_logged = ""
+        self._say = LogOnChange(partial(_log.warning, "%s"))
         self._client: T | None = None
         try:
             self._renew()
@@ -105,7 +107,7 @@ class RotatingClient(Generic[T]):
                 try:
                     self._renew()
                 except PortError as e:  # a key without its certificate, say: they come one by one
-                    self._log(f"secrets of the client have changed, and do not fit yet: {one_line(e)}")
+                    self._say(f"secrets of the client have changed, and do not fit yet: {one_line(e)}")
             return self._client
 
     def another(self) -> T:
@@ -140,7 +142,7 @@ class RotatingClient(Generic[T]):
 
     def _renew(self) -> T:
         self._client, self._files = self._new()
-        self._last_logged = ""
+        self._say("")
         return self._client
 
     def _new(self) -> tuple[T, SecretFiles]:
@@ -151,8 +153,3 @@ class RotatingClient(Generic[T]):
         except KafkaException as e:
             where = str(self._config.get("bootstrap.servers", "without bootstrap.servers"))
             raise port_error(where, "client settings", e.args[0]) from e
-
-    def _log(self, words: str) -> None:
-        if words != self._last_logged:
-            self._last_logged = words
-            _log.warning("%s", words)

@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.errors import note_token_failure
+from kgs_core.system.patience import LogOnChange
 
 CALL_TIMEOUT_S = 8.0
 ABANDONED_S = 60.0
@@ -97,21 +98,21 @@ class FunctionTokens:
         self._kept: KeptToken | None = None
         self._call: tuple[Future[Token], float] | None = None  # under way, since
         self._abandoned = 0
-        self._last_logged = ""
+        self._say = LogOnChange(partial(_log.warning, "%s"))
 
     def token(self) -> Token:
         """See `TokenSource`."""
         try:
             found = self._found()
         except PortError as e:
-            self._log(str(e))
+            self._say(str(e))
             with self._lock:
                 if (kept := used_on(self._kept)) is not None:
                     self._kept = kept
                     return kept[0]
             note_token_failure(e)
             raise
-        self._last_logged = ""
+        self._say("")
         return found
 
     def _found(self) -> Token:
@@ -186,11 +187,6 @@ class FunctionTokens:
             f"{self._where}: {what}: return (token, seconds since 1970 at which it expires), or those and "
             "(..., principal, extensions)"
         )
-
-    def _log(self, words: str) -> None:
-        if words != self._last_logged:
-            self._last_logged = words
-            _log.warning("%s", words)
 
 
 def _kind(value: object) -> str:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Protocol, assert_never
 
@@ -110,7 +111,7 @@ class ControlLoop:
         self._ports = ports
         self._clock = clock
         self._wall = wall
-        self._say = LogOnChange(lambda text: _log.warning("%s", text) if text else None)  # not ten times a second
+        self._say = LogOnChange(partial(_log.warning, "%s"))  # not ten times a second
         self._fleet_due_s = self._tick_due_s = float("-inf")
         self.state: ControllerState
 

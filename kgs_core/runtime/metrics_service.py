@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from kgs_core.config import Settings
 from kgs_core.prometheus.exposition import MetricsServer
@@ -35,7 +36,7 @@ def metrics_served(settings: Settings, address: str, port: int) -> Iterator[int]
 
 
 def _look_again_and_again(reader: MetricsReader, stop: threading.Event) -> None:
-    say = LogOnChange(lambda text: _log.info("metrics: %s", text) if text else None)
+    say = LogOnChange(partial(_log.info, "metrics: %s"))
     with reader:
         while not stop.is_set():
             try:

@@ -5,12 +5,14 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
 import psutil
 
 from kgs_core.spark.errors import passing
+from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
 MAX_BACKOFF_S = 10.0
@@ -70,7 +72,7 @@ class StartUp:
 
         Raises an AskedToEndError if the process is to end meanwhile.
         """
-        backoff_s, last_logged = _FIRST_BACKOFF_S, ""
+        backoff_s, say = _FIRST_BACKOFF_S, LogOnChange(partial(_log.warning, "cannot start yet, trying again: %s"))
         while True:
             slow = threading.Timer(_SLOW_S, _log.warning, ("cannot start yet: no answer so far from %s", of))
             slow.daemon = True
@@ -81,11 +83,10 @@ class StartUp:
                 trouble = passing(e)
                 if trouble is None:
                     raise
-                if trouble != last_logged:
-                    _log.warning("cannot start yet, trying again: %s", trouble)
+                say(trouble)
             finally:
                 slow.cancel()
-            last_logged, self.has_waited = trouble, True
+            self.has_waited = True
             if self._tell is not None:
                 self._tell(trouble)
             self._stop_flag.wait(backoff_s)

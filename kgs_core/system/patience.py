@@ -13,17 +13,22 @@ _SHORTEST_S = 0.2
 
 
 class LogOnChange:
-    """Says a text when it is another one than the last."""
+    """Says a text when it is another one than the last; an empty one, that all is well, is not said."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], object], well: Callable[[], object] = lambda: None) -> None:
+        """`well` is called when an empty text follows another one."""
         self._say = say
+        self._well = well
         self._last = ""
 
     def __call__(self, text: str) -> None:
-        """Log it, unless it was logged last."""
+        """Say it, unless it was said last."""
         if text != self._last:
             self._last = text
-            self._say(text)
+            if text:
+                self._say(text)
+            else:
+                self._well()
 
 
 def try_until(

@@ -7,6 +7,7 @@ what is not known. It is logged, and the monitor is tried again.
 import logging
 import threading
 import time
+from functools import partial
 from typing import Self
 
 from kgs_core.config import Settings
@@ -18,6 +19,9 @@ from kgs_core.system.shutdown import StopFlag
 
 _END_S = 15.0
 """What was published last is waited for, for 10 s at most; what the lake does not answer, no longer than this."""
+_NO_MEASUREMENT = (
+    "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried again: %s"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +42,7 @@ class MeasurementThread:
         self._stop = StopFlag()
         self._lock = threading.Lock()
         self._newest: tuple[Measured, float] | None = None
-        self._say = LogOnChange(_say)
+        self._say = LogOnChange(partial(_log.warning, _NO_MEASUREMENT), partial(_log.info, "measured again"))
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
     def __enter__(self) -> Self:
@@ -93,14 +97,3 @@ class MeasurementThread:
             self._source.close()
         except Exception:  # noqa: BLE001 - logged whole: nothing is left to be done with it
             _log.exception("the monitor could not be ended in order")
-
-
-def _say(why: str) -> None:
-    if not why:
-        _log.info("measured again")
-        return
-    _log.warning(
-        "no measurement, so nothing is packed; the group is controlled all the same, and the monitor is tried again: "
-        "%s",
-        why,
-    )

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, Self
 
 from kgs_core.config import Settings
@@ -126,7 +127,7 @@ class Monitor:
         """
         interval_s = self._settings.monitor.interval_s
         due = time.monotonic()
-        say = LogOnChange(lambda why: _log.warning("no measurement: %s", why) if why else None)  # not every second
+        say = LogOnChange(partial(_log.warning, "no measurement: %s"))  # not every second
         while not stop.is_set:
             try:
                 show(self.tick())

@@ -7,6 +7,7 @@ its offset. Then the brokers compact the topic: the first one of each minute has
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -21,6 +22,7 @@ from kgs_core.kafka.topic_description import message_limit_problems
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor.speeds import Measurement
 from kgs_core.monitor.speeds.codec import MAX_BYTES, decode, encode
+from kgs_core.system.patience import LogOnChange
 
 MAX_RECORD_BYTES = 8_388_608
 """Of one measurement as the brokers get it, compressed."""
@@ -86,7 +88,7 @@ class Publisher:
         self._where = settings.kafka.bootstrap_servers
         self._newest: int | None = None
         self._minute: int | None = None
-        self._last_logged = ""
+        self._say = LogOnChange(partial(_log.warning, "measurement not published to %s: %s; said once", self._topic))
         config: dict[str, Any] = {
             **admin_client(settings),
             "acks": "all",
@@ -124,15 +126,14 @@ class Publisher:
 
     def _count(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self._newest, self._last_logged = message.offset(), ""
+            self._newest = message.offset()
+            self._say("")
         else:
             self._fail(error.str())
 
     def _fail(self, reason: str) -> None:
         self._newest = None
-        if reason != self._last_logged:
-            _log.warning("measurement not published to %s: %s; said once", self._topic, reason)
-        self._last_logged = reason
+        self._say(reason)
 
 
 class MeasurementReader:

@@ -3,7 +3,7 @@
 import pytest
 
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.system.patience import try_until
+from kgs_core.system.patience import LogOnChange, try_until
 from kgs_core.system.shutdown import StopFlag
 
 
@@ -38,3 +38,11 @@ def test_the_end_is_heeded_between_two_attempts():
 def test_who_has_waited_for_long_enough_says_what_for():
     with pytest.raises(TransientError, match="not in 0 s: no answer"):
         try_until(failing(*[TransientError("no answer", 0.0)] * 99), StopFlag(), str, 0.1)
+
+
+def test_that_all_is_well_is_not_said_and_makes_the_same_trouble_new():
+    logged = []
+    say = LogOnChange(logged.append, lambda: logged.append("well"))
+    for text in ("", "no answer", "no answer", "", "", "no answer"):
+        say(text)
+    assert logged == ["no answer", "well", "no answer"]
