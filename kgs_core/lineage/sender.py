@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -34,13 +34,12 @@ class ConsumerLineage:
     `lost`: events that did not arrive.
     """
 
-    def __init__(self, settings: Settings, run_id: str, open_client: Callable[[Settings], Any] | None = None) -> None:
+    def __init__(self, settings: Settings, run_id: str) -> None:
         """Nothing is sent yet, and nobody is asked."""
         self.lost = 0
         self._settings = settings
         self._is_on = settings.lineage is not None
         self._run_id = run_id
-        self._open_client = open_client or open_openlineage
         self._client: Any = None  # the thread's own, as are its files
         self._files = SecretFiles({})
         self._queue: queue.Queue[RunNews | None] = queue.Queue(MOST_WAITING)
@@ -138,7 +137,7 @@ class ConsumerLineage:
     def _connected(self) -> Any:
         if self._client is None or self._files.have_changed():
             self._client, self._files = None, SecretFiles(self._secrets)
-            self._client = self._open_client(self._settings)
+            self._client = open_openlineage(self._settings)
         return self._client
 
     def _note_lost(self, why: str) -> None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 PERCENTILES = (5, 25, 50, 75, 95)
 _GRID = 512
+_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ def mode(rates: NDArray[np.float64]) -> float:
     return float(places[np.argmax(_densities(rates, width, places))])
 
 
-def density(rates: Sequence[float], points: int = 200) -> list[tuple[float, float]]:
+def density(rates: Sequence[float]) -> list[tuple[float, float]]:
     """Rate and density, from three kernel widths below the lowest to three above the highest; none if all are one."""
     found = np.asarray(rates, np.float64)
     width = _kernel_width(found)
     if width == 0.0:
         return []
-    places = np.linspace(max(0.0, found.min() - 3 * width), found.max() + 3 * width, points)
+    places = np.linspace(max(0.0, found.min() - 3 * width), found.max() + 3 * width, _POINTS)
     densities = _densities(found, width, places) / (len(found) * width * np.sqrt(2 * np.pi))
     return list(zip(places.tolist(), densities.tolist(), strict=True))
 
