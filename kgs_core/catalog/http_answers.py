@@ -25,18 +25,18 @@ class Answer:
     @property
     def code(self) -> str:
         """Name of the error, in either form that Unity Catalog has; empty where it names none."""
-        tree = self.tree or {}
-        inner = tree.get("error")
-        code = tree.get("error_code") or (inner.get("type") if isinstance(inner, Mapping) else None)
-        return code if isinstance(code, str) else ""
+        return self._text("error_code", "type")
 
     @property
     def message(self) -> str:
         """Its words on the error; empty where it has none."""
+        return self._text("message", "message")
+
+    def _text(self, name: str, inner_name: str) -> str:
         tree = self.tree or {}
         inner = tree.get("error")
-        words = tree.get("message") or (inner.get("message") if isinstance(inner, Mapping) else None)
-        return words if isinstance(words, str) else ""
+        found = tree.get(name) or (inner.get(inner_name) if isinstance(inner, Mapping) else None)
+        return found if isinstance(found, str) else ""
 
 
 def ask(client: httpx2.Client, method: str, url: str, body: Mapping[str, Any] | None, timeout_s: float) -> Answer:
