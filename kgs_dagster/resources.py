@@ -20,7 +20,7 @@ from kgs_dagster.run_process import claim_run
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
-    from kgs_core.runtime.rebalance_ports import RunPorts
+    from kgs_core.runtime.rebalance_ports import Reference, RunPorts
     from kgs_core.runtime.rebalance_run import RebalanceRun
 
 UNFINISHED = ".dagster/kgs-unfinished"
@@ -46,8 +46,21 @@ class RebalanceConfig(dg.Config):
     packs: bool = Field(
         default=True, description="False: carry out the Target that stands, without looking at any measurement."
     )
+    written: int | None = Field(
+        default=None,
+        description="Offset of the Target that the sensor has written already, for it could not wait: this run goes on "
+        "from there, and records the change. None: this run writes it.",
+    )
     report_offset: int | None = Field(default=None, description="Of the newest report that was there, if known.")
     report_age_s: float = Field(default=0.0, description="How long ago that had come.")
+
+    def reference(self) -> "Reference":
+        """What it refers to of what whoever asked for it has seen."""
+        from kgs_core.runtime.rebalance_ports import Reference
+
+        return Reference(
+            self.measurement_offset, self.report_offset, self.report_age_s, packs=self.packs, written=self.written
+        )
 
 
 class Rebalance:
@@ -85,15 +98,11 @@ class Rebalance:
             ConfigError: no such algorithm.
         """
         if self._run is None:
-            from kgs_core.runtime.rebalance_ports import Reference
             from kgs_core.runtime.rebalance_run import RebalanceRun
 
             config = self.config
-            reference = Reference(
-                config.measurement_offset, config.report_offset, config.report_age_s, packs=config.packs
-            )
             options = replace(group_options(self._group, config.algorithm), applies_plan=config.applies_plan)
-            self._run = RebalanceRun(self._group.name, options, reference, self._ports)
+            self._run = RebalanceRun(self._group.name, options, config.reference(), self._ports)
         return self._run
 
 

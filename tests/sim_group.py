@@ -125,20 +125,12 @@ class SimGroup:
 
     # The topics
 
-    def reader(self) -> "SimGroup | None":
-        self.held_reader = SimGroupTopicReader(self.topics, self.chance)
-        return self if self.is_there else None
+    def reader(self) -> "SimReader | None":
+        return SimReader(self) if self.is_there else None
 
-    def controller(self) -> "tuple[SimGroup, SimControllerWriter]":
+    def controller(self) -> "tuple[SimReader, SimControllerWriter]":
         self.is_there = True
-        return self.reader(), SimControllerWriter(self.topics, self.chance)
-
-    def read_to_end(self):
-        return self.held_reader.read_to_end()
-
-    def poll(self, timeout_s: float):
-        self.go_by(timeout_s)
-        return self.held_reader.poll(timeout_s)
+        return SimReader(self), SimControllerWriter(self.topics, self.chance)
 
     # The world
 
@@ -167,3 +159,15 @@ class SimGroup:
         """Kinds of all records but heartbeats, in their order."""
         names = [type(received.message).__name__ for received in self.topics.history]
         return [name for name in names if name != "Heartbeat"]
+
+
+class SimReader(SimGroupTopicReader):
+    """A reader that lets time go by while it waits."""
+
+    def __init__(self, group: SimGroup) -> None:
+        super().__init__(group.topics, group.chance)
+        self._group = group
+
+    def poll(self, timeout_s: float):
+        self._group.go_by(timeout_s)
+        return super().poll(timeout_s)

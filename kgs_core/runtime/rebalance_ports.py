@@ -57,12 +57,14 @@ class Reference:
         measurement_offset: measurement to pack by; None: the newest. If it is too old, another one is used.
         report_age_s: age of the report at `report_offset`, which a run that has just begun to listen cannot know.
         packs: it may pack anew; False: it carries out the present Target, and needs no measurement.
+        written: offset of the Target that was written for this run before it began; None: it writes one itself.
     """
 
     measurement_offset: int | None = None
     report_offset: int | None = None
     report_age_s: float = 0.0
     packs: bool = True
+    written: int | None = None
 
     def age_of(self, messages: Sequence[Received[Message]]) -> float:
         """Lower bound on the age of the newest report among `messages`; 0 if it arrived after the request."""

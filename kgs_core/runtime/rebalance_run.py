@@ -2,6 +2,9 @@
 
 A kill between two parts, or within one, loses nothing: the next run reads from the topics how far the change has come.
 So each part can also be done alone; it finds out anew what it needs of the ones before.
+
+Likewise a change that cannot wait for a run: who has seen that it is due begins it (`carry_out`), and the run that
+comes after reads from the topics what was before it, and what has become of it.
 """
 
 import logging
@@ -13,6 +16,7 @@ from dataclasses import dataclass, replace
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
 from kgs_core.group.controller.capacity import group_capacity
+from kgs_core.group.controller.desired_state import is_placed
 from kgs_core.group.controller.observer import GroupObserver
 from kgs_core.group.controller.preview import Preview, preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
@@ -73,8 +77,8 @@ class HandedOver:
         gaps_s: partition that has another owner -> seconds for which it had none.
         taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
             end may come much later: it waits for a new spare, too.
-        started_s: from the Target until all consumers had joined that it reads by; None: another run wrote the
-            Target, or they have not.
+        started_s: from the Target until all consumers had joined that it reads by; None: it was not written by this
+            run or for it, or they have not.
     """
 
     outcome: ControllerOutcome
@@ -108,6 +112,7 @@ class RebalanceRun:
         self._assigned: Assigned | None = None
         self._unread = Unread()
         self._has_heard = False
+        self._earlier: Sequence[Received[Message]] | None = None
         self.problems: tuple[str, ...] = ()
 
     def measure(self) -> Measured:
@@ -148,7 +153,9 @@ class RebalanceRun:
     def observe(self) -> GroupObserver:
         """The group as it is. Fences nobody and writes nothing. A PortError if Kafka fails."""
         reader = self._ports.topics.reader()
-        messages = reader.read_to_end() if reader is not None else []
+        return self._observer(reader.read_to_end() if reader is not None else [])
+
+    def _observer(self, messages: Sequence[Received[Message]]) -> GroupObserver:
         now = self._clocks.steady()
         watch = GroupObserver.begin(self._options, messages, now, round(self._clocks.wall() * 1000))
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
@@ -172,14 +179,15 @@ class RebalanceRun:
             self.measure()
         outcome = self._drive(PATIENCE_S, lambda state: state.name is State.GROUP_MANAGEMENT)
         state = self._state
-        before = self._before or state
+        before = self._before or self._before_it_was_begun() or state
         stood, stands = before.view.target, state.view.target
+        is_written = stands is not None and (stood is None or stands.offset != stood.offset)
         self._assigned = Assigned(
             before=stood,
             target=stands,
-            is_written=stands is not None and (stood is None or stands.offset != stood.offset),
+            is_written=is_written,
             preview=preview(before, self._clocks.steady(), compare),
-            outcome=outcome,
+            outcome=None if is_written else outcome,
         )
         failpoint("assigned")
         return self._assigned
@@ -207,6 +215,9 @@ class RebalanceRun:
         began = self._clocks.steady()
         outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
         failpoint("handed-over")
+        is_written = self._assigned is not None and self._assigned.is_written
+        if is_written and outcome is not None and outcome.result is Result.NOTHING_TO_DO:
+            outcome = ControllerOutcome(Result.CONVERGED)  # before this run, which was to see to it
         return HandedOver(
             outcome=outcome or ControllerOutcome(Result.TIMED_OUT),
             target=self._state.view.target,
@@ -215,8 +226,23 @@ class RebalanceRun:
             unowned=self._unread.unowned,
             double_owners=check_owners(self._state.view, self._state.suspects()),
             taken_ms=self._unread.taken_ms,
-            started_s=self._state.change.started_s,
+            started_s=self._started_s() if is_written else None,
         )
+
+    def carry_out(self, patience_s: float) -> None:
+        """Begin the change that is due, and go on until only who has yet to come is waited for.
+
+        Args:
+            patience_s: longest wait until it is begun, and once more for the rest.
+
+        Raises:
+            FencedError, UnsafeError, MeasurementError, PortError: see `assign`.
+        """
+        if self._reference.packs:
+            self.measure()
+        self._drive(patience_s, lambda state: state.name is State.GROUP_MANAGEMENT)
+        with _patience(patience_s) as stop:
+            self._loop_begun.go_on(stop, is_placed)
 
     def newest(self) -> Measured | None:
         """Port `MeasurementSource`: the one that is packed by first, then newer ones, which tell of new partitions."""
@@ -249,10 +275,31 @@ class RebalanceRun:
         return made
 
     @property
-    def _state(self) -> ControllerState:
+    def _loop_begun(self) -> ControlLoop:
         if self._loop is None:
             raise AssertionError("the run has not begun")
-        return self._loop.state
+        return self._loop
+
+    @property
+    def _state(self) -> ControllerState:
+        return self._loop_begun.state
+
+    def _before_it_was_begun(self) -> ControllerState | None:
+        """The group before the Target that was written for this run; None: there is no such Target, or no longer."""
+        if self._earlier is None:
+            return None
+        watch = self._observer(self._earlier)
+        return watch.observed(self.measure(), self._clocks.steady()).state if self._reference.packs else watch.state
+
+    def _started_s(self) -> float | None:
+        target, newest = self._state.view.target, self._state.view.newest()
+        if target is None:
+            return None
+        readers = [newest.get(consumer) for consumer in set(target.message.assignment.values())]
+        heard_ms = [reader.first_heard_ms for reader in readers if reader and reader.first_heard_ms is not None]
+        if len(heard_ms) < len(readers):
+            return None
+        return max(0, max(heard_ms, default=0) - target.timestamp_ms) / 1000
 
     def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
@@ -280,10 +327,13 @@ class RebalanceRun:
         return ControlLoop(self._group, self._options, ports, self._clocks.steady, self._clocks.wall)
 
     def _hear(self, messages: Sequence[Received[Message]]) -> None:
-        self._unread.take(messages)
         if not self._has_heard:
-            self._unread.forget_gaps()  # what changed hands before the run is none of ours
-        self._has_heard = True
+            self._has_heard = True
+            earlier, messages = _divided(messages, self._reference.written)
+            self._unread.take(earlier)
+            self._unread.forget_gaps()  # what changed hands before the change is none of ours
+            self._earlier = earlier if messages else None
+        self._unread.take(messages)
 
     def _check(self, write: Write) -> None:
         state = self._state
@@ -295,6 +345,18 @@ class RebalanceRun:
             )
         if write.target is not None and self._before is None:
             self._before = state
+
+
+def _divided(
+    messages: Sequence[Received[Message]], written: int | None
+) -> tuple[Sequence[Received[Message]], Sequence[Received[Message]]]:
+    """What the topics said before the Target at offset `written`, and the rest; all of it, where another one stands."""
+    targets = [one for one in messages if isinstance(one.message, Target)]
+    newest = max(targets, key=lambda one: one.offset, default=None)
+    if newest is None or newest.offset != written:
+        return messages, ()
+    earlier = [one for one in messages if one is not newest and one.timestamp_ms <= newest.timestamp_ms]
+    return earlier, [one for one in messages if one is newest or one.timestamp_ms > newest.timestamp_ms]
 
 
 def longest_run_s(membership: MembershipSettings) -> float:

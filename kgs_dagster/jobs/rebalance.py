@@ -8,7 +8,7 @@ import dagster as dg
 
 from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_core.runtime.rebalance_run import longest_run_s
-from kgs_dagster.assets.control_loop import control_loop_keys
+from kgs_dagster.assets.control_loop import ASSIGNMENT, control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.jobs.shape import AssetJob, asset_job
@@ -35,10 +35,12 @@ class Hold:
 
     Attributes:
         target_stands: no other Target is to be expected soon.
+        is_running: a run is at it, and alone may write.
     """
 
     why: str
     target_stands: bool
+    is_running: bool
 
 
 def rebalance_job(group: GroupConfig) -> AssetJob:
@@ -59,17 +61,19 @@ def rebalance_job(group: GroupConfig) -> AssetJob:
 
 
 def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
-    """One rebalance run: Dagster makes it once, however often this decision is asked for."""
-    seen = config.measurement_offset if config.packs else f"report-{config.report_offset}"
+    """One rebalance run: Dagster makes it once, however often this decision, or this record, is asked for."""
+    target, seen = _text(target_offset), config.measurement_offset if config.packs else f"report-{config.report_offset}"
+    if config.written is not None:
+        target, seen = f"written-{config.written}", f"attempt-{config.attempt}"
     return dg.RunRequest(
-        run_key=f"{group.name}/{_text(target_offset)}/{seen}",
+        run_key=f"{group.name}/{target}/{seen}",
         job_name=f"rebalance_job{group.suffix}",
         run_config={"resources": {rebalance_key(group): {"config": config.model_dump()}}},
         tags={
             GROUP: group.name,
             ROLE: REBALANCE_ROLE,
             REBALANCE: group.name,
-            TARGET: _text(target_offset),
+            TARGET: target,
             ATTEMPT: str(config.attempt),
         },
     )
@@ -82,6 +86,7 @@ class RebalanceRuns:
         self, instance: dg.DagsterInstance, group: GroupConfig, clock: Callable[[], float] = time.time
     ) -> None:
         self._instance = instance
+        self._assignment = group.key(ASSIGNMENT)
         self._tags = {GROUP: group.name, REBALANCE: group.name}
         self._longest_s = longest_run_s(group.settings.membership)
         self._first_wait_s = group.settings.membership.start_backoff_s
@@ -103,8 +108,21 @@ class RebalanceRuns:
             return Hold(
                 f"rebalance run {run.run_id[:8]} is in progress since {age_s:.0f} s",
                 has_written or age_s > WRITES_WITHIN_S,
+                is_running=True,
             )
         return self._back_off()
+
+    def has_recorded(self, target_offset: int) -> bool:
+        """Whether a run has materialized this Target, or a later one.
+
+        Raises:
+            TransientError: Dagster's database does not answer.
+        """
+        with database("materializations cannot be read"):
+            records = self._instance.fetch_materializations(self._assignment, limit=_REMEMBERED).records
+        found = [each.asset_materialization for each in records]
+        offsets = [each.metadata["target_offset"].value for each in found if each and "target_offset" in each.metadata]
+        return any(isinstance(offset, int) and offset >= target_offset for offset in offsets)
 
     def _is_given_up(self, record: dg.RunRecord) -> bool:
         """Whether a run that had not ended has hung and is over now. One in the queue waits, and does not hang."""
@@ -142,7 +160,7 @@ class RebalanceRuns:
         if left_s <= 0:
             return None
         which = "the last rebalance run" if len(failed) == 1 else f"the last {len(failed)} rebalance runs"
-        return Hold(f"{which} failed, the next one in {left_s:.0f} s", target_stands=True)
+        return Hold(f"{which} failed, the next one in {left_s:.0f} s", target_stands=True, is_running=False)
 
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""

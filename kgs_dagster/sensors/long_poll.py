@@ -2,15 +2,20 @@
 
 Nothing lasts from tick to tick but what the topics and Dagster's database hold. So a tick may be lost, and two may run
 at once: what one of them asks for is asked for once, by its key.
+
+A run takes some seconds to begin. What cannot wait for it, because a partition is unread or a consumer is overloaded,
+is carried out here and now, by the controller's own fenced steps; the run that is asked for then goes on from there.
+While a run is in progress, it alone does what is due.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
-from kgs_core.errors import KgsError, TransientError
+from kgs_core.errors import KgsError, MeasurementError, TransientError
 from kgs_core.group.controller.observer import GroupObserver, Recommendation
 from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import Message, Received
@@ -21,6 +26,8 @@ from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
 from kgs_core.reporting.status import observed_status
 from kgs_core.runtime.controller_loop import MeasurementSource, fleet_seen
+from kgs_core.runtime.rebalance_ports import Clocks, GroupTopicAccess, Reference, RunPorts
+from kgs_core.runtime.rebalance_run import RebalanceRun
 from kgs_dagster.checks.bad_records import Judged
 from kgs_dagster.jobs.rebalance import Hold, RebalanceRuns, rebalance_run_request
 from kgs_dagster.launch import DagsterFleet, consumer_run_request
@@ -30,18 +37,19 @@ from kgs_dagster.settings import GroupConfig
 LENGTH_S = 40.0
 """Dagster gives a tick up after 60 s; what Kafka does not answer may take 15 s longer than this."""
 STEP_S = 1.0
+CARRY_OUT_S = 5.0
+"""For each half of a change that cannot wait: until it is written, and until who is there reads what they shall."""
+LATE_S = 0.5
+"""For what was just written to come back."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SensorPorts:
-    """Ports of a tick.
-
-    Attributes:
-        reader: None: the group's topics are not there yet. The first rebalance run makes them.
-    """
+    """Ports of a tick."""
 
     measurements: MeasurementSource
-    reader: GroupTopicReader | None
+    topics: GroupTopicAccess
     fleet: DagsterFleet
     rebalances: RebalanceRuns
 
@@ -71,6 +79,29 @@ class Found:
     alerts: Alerts
 
 
+@dataclass(frozen=True, slots=True)
+class AtHand:
+    """Port `Feed` with the one measurement that a change is decided by.
+
+    Attributes:
+        measured: None: there is none that is young enough, and nothing is packed.
+    """
+
+    measured: Measured | None
+
+    def at(self, offset: int | None) -> Measured | None:  # noqa: ARG002 - the port's signature
+        """That one."""
+        return self.measured
+
+    def newest(self) -> Measured | None:
+        """None: there is no newer one."""
+        return None
+
+    def measure(self) -> Measured:
+        """Raise a MeasurementError: a tick has no time for that."""
+        raise MeasurementError("the measurement that the change was decided by has grown too old")
+
+
 class LongPoll:
     """One tick."""
 
@@ -81,7 +112,10 @@ class LongPoll:
         self._timing = timing
         self._interval_s = max(STEP_S, group.settings.monitor.interval_s)
         self._sample_due_s = timing.steady()
+        self._reader: GroupTopicReader | None = None
         self._offset: int | None = None
+        self._recorded: int | None = None
+        self._has_failed = False
         self._hold: Hold | None = None
         self._trouble = self._unmeasured = ""
 
@@ -93,7 +127,8 @@ class LongPoll:
         """
         timing = self._timing
         end = timing.steady() + timing.length_s
-        messages: Sequence[Received[Message]] = self._ports.reader.read_to_end() if self._ports.reader else []
+        self._reader = self._ports.topics.reader()
+        messages: Sequence[Received[Message]] = self._reader.read_to_end() if self._reader else []
         watch = GroupObserver.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
         while True:
             due = timing.steady() + STEP_S
@@ -118,25 +153,64 @@ class LongPoll:
         watch = self._heard(watch)
         now = self._timing.steady()
         after, recommended = watch.recommend(now)
-        self._hold = self._ports.rebalances.hold(watch.target_offset) if recommended.reason else None
-        if self._hold is not None:
+        is_due = bool(recommended.reason) or self._is_unrecorded(watch)
+        self._hold = self._ports.rebalances.hold(watch.target_offset) if is_due else None
+        config = None
+        may_write = self._hold is None or not self._hold.is_running
+        if recommended.is_urgent and may_write and self._carry_out(watch, now):
+            watch, now = self._caught_up(watch), self._timing.steady()
+            after, recommended = watch.recommend(now, target_stands=True)
+            config = self._record(watch, now) if self._hold is None else None
+        elif self._hold is not None:
             after, recommended = watch.recommend(now, target_stands=self._hold.target_stands)
+        elif recommended.reason:
+            config = self._config(watch, now, recommended.reason)
+        else:
+            config = self._record(watch, now)
         for handle in recommended.unwanted:
             self._ports.fleet.stop_unwanted(handle)
         for handle in recommended.overdue:
             self._ports.fleet.stop_overdue(handle)
-        return after, [*self._launches(recommended), *self._rebalances(recommended, after, now)]
+        runs = [] if config is None else [rebalance_run_request(self._group, config, watch.target_offset)]
+        return after, [*self._launches(recommended), *runs]
 
-    def _heard(self, watch: GroupObserver) -> GroupObserver:
+    def _heard(self, watch: GroupObserver, wait_s: float = 0.0) -> GroupObserver:
         ports, timing = self._ports, self._timing
         if timing.steady() >= self._sample_due_s:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
             if (measured := self._measured()) is not None:
                 self._offset = measured.measurement_offset
                 watch = watch.observed(measured, timing.steady())
-        if ports.reader is not None:
-            watch = watch.read(ports.reader.poll(0.0), timing.steady())
+        if self._reader is not None:
+            watch = watch.read(self._reader.poll(wait_s), timing.steady())
         return watch.observed(fleet_seen(ports.fleet, watch.state.view), timing.steady())
+
+    def _carry_out(self, watch: GroupObserver, now: float) -> bool:
+        """Begin the change that is due; False: it could not be done, and is left to a run."""
+        measured, timing, newest = watch.state.fresh(now), self._timing, watch.newest_report
+        feed = AtHand(None if measured is None else Measured(measured.load, measured.offset, now - measured.at))
+        reference = Reference(
+            report_offset=newest.offset if newest else None,
+            report_age_s=now - newest.at if newest else 0.0,
+            packs=measured is not None,
+        )
+        ports = RunPorts(self._ports.topics, self._ports.fleet, feed, Clocks(timing.steady, timing.wall))
+        if self._has_failed:  # once a tick is enough
+            return False
+        try:
+            RebalanceRun(self._group.name, self._options, reference, ports).carry_out(CARRY_OUT_S)
+        except KgsError as e:
+            _log.warning("a change is left to a run: %s", e)
+            self._has_failed = True
+            return False
+        return True
+
+    def _caught_up(self, watch: GroupObserver) -> GroupObserver:
+        """With what was just written; its topics may have been made for that."""
+        if self._reader is not None:
+            return self._heard(watch, LATE_S)
+        self._reader = self._ports.topics.reader()
+        return watch if self._reader is None else watch.read(self._reader.read_to_end(), self._timing.steady())
 
     def _measured(self) -> Measured | None:
         """Consumers that are missing are started, and assignments given, without a measurement, too."""
@@ -154,26 +228,39 @@ class LongPoll:
             for each in recommended.launch
         ]
 
-    def _rebalances(self, recommended: Recommendation, watch: GroupObserver, now: float) -> list[dg.RunRequest]:
-        if not recommended.reason or self._hold is not None:
-            return []
+    def _is_unrecorded(self, watch: GroupObserver) -> bool:
+        """Whether no run has recorded the Target: a tick has written it, and may have been lost then."""
+        offset = watch.target_offset
+        if offset is not None and offset != self._recorded and self._ports.rebalances.has_recorded(offset):
+            self._recorded = offset
+        return offset != self._recorded
+
+    def _record(self, watch: GroupObserver, now: float) -> RebalanceConfig | None:
+        target = watch.state.view.target
+        if target is None or not self._is_unrecorded(watch):
+            return None
+        config = self._config(watch, now, target.message.reason)
+        offset = target.message.measurement_offset
+        return config.model_copy(
+            update={"written": target.offset, "measurement_offset": offset, "packs": offset is not None}
+        )
+
+    def _config(self, watch: GroupObserver, now: float, reason: str) -> RebalanceConfig:
         newest, measured = watch.newest_report, watch.state.fresh(now)
-        config = RebalanceConfig(
+        return RebalanceConfig(
             measurement_offset=measured.offset if measured is not None else None,
-            reason=recommended.reason,
+            reason=reason,
             attempt=self._ports.rebalances.next_attempt(),
             applies_plan=False,
             packs=measured is not None,
             report_offset=newest.offset if newest else None,
             report_age_s=round(now - newest.at, 3) if newest else 0.0,
         )
-        return [rebalance_run_request(self._group, config, watch.target_offset)]
 
     def _summary(self, watch: GroupObserver) -> str:
         now = self._timing.steady()
         lines = list(sentences(watch.state, now))
         if self._hold is not None:
-            lines.append(
-                f"{self._hold.why}: until then this waits: {watch.recommend(now, target_stands=True)[1].reason}"
-            )
+            waits = watch.recommend(now, target_stands=True)[1].reason or "the record of the last change"
+            lines.append(f"{self._hold.why}: until then this waits: {waits}")
         return "; ".join([*filter(None, (self._trouble, self._unmeasured)), *lines])

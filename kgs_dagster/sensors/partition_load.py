@@ -33,7 +33,7 @@ def connect(group: GroupConfig, instance: dg.DagsterInstance) -> Iterator[Sensor
         closing(MonitorSource(group.settings)) as measurements,
     ):
         fleet, runs = DagsterFleet(instance, group), RebalanceRuns(instance, group)
-        yield SensorPorts(measurements, topics.reader(), fleet, runs)
+        yield SensorPorts(measurements, topics, fleet, runs)
 
 
 def partition_load_sensor(

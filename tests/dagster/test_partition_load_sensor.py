@@ -14,6 +14,7 @@ from kgs_dagster.sensors.long_poll import LENGTH_S
 from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import recorded
 from tests.dagster.ticking import Watched, config_of
+from tests.sim_group import tp
 
 
 def keys(result):
@@ -21,14 +22,11 @@ def keys(result):
 
 
 def test_a_group_comes_up_tick_by_tick(instance):
-    """Topics, Target, consumers, orders: each follows from what is there."""
+    """Topics and Target are made within a tick, and so are the orders for who has come: no run is waited for."""
     watched = Watched(instance)
     watched.sim.is_there = False
-    first = watched.tick()
-    assert keys(first) == ["g/none/0"]
+    assert keys(watched.tick()) == ["g/1/1", "g/2/1", "g/written-0/attempt-1"]
     assert watched.sim.is_there
-    assert keys(watched.tick()) == ["g/1/1", "g/2/1"]
-    assert keys(watched.tick())[0].startswith("g/0/")
     watched.settle()
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
@@ -51,15 +49,60 @@ def test_a_tick_ends_when_a_decision_falls(watched):
         lambda: watched.sim.clock.now > began + 12 and watched.__dict__.update(load=GROWN) is None
     )
     result = watched.evaluate()
-    assert watched.sim.clock.now - began < 14
-    (request,) = result.run_requests
+    assert watched.sim.clock.now - began < 20
+    assert watched.sim.target().assignment[tp("a")] == 3
+    consumer, request = result.run_requests
+    assert (consumer.run_key, request.run_key) == ("g/3/1", "g/written-2/attempt-1")
     config = config_of(request)
-    assert request.run_key == f"g/0/{config['measurement_offset']}"
-    assert str(config["measurement_offset"]) == result.cursor
+    assert config["measurement_offset"] == watched.sim.target().measurement_offset
     assert "consumer above consumer_capacity: 1" in config["reason"]
-    assert (config["attempt"], config["packs"], config["dry_run"]) == (1, True, False)
-    tags = {"kgs/group": "g", "kgs/group-rebalance": "g", "kgs/role": "rebalance", TARGET: "0"}
+    assert (config["written"], config["packs"], config["dry_run"]) == (2, True, False)
+    tags = {"kgs/group": "g", "kgs/group-rebalance": "g", "kgs/role": "rebalance", TARGET: "written-2"}
     assert request.tags.items() >= tags.items()
+
+
+def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(watched):
+    """The run comes ten seconds later; price, gaps and alternatives are those of the moment of the decision."""
+    watched.sim.start(3)
+    watched.sim.go_by(3.0)
+    watched.load = GROWN
+    before = watched.sim.target().assignment
+    (request,) = watched.evaluate().run_requests
+    assert watched.sim.owners() == {"a": 3, "b": 1, "c": 2, "d": 2}
+    assert watched.runs.has_recorded(0)
+    assert not watched.runs.has_recorded(1)
+    watched.sim.go_by(10.0)
+    found = recorded(watched.rebalance(request))
+    assignment = found["consumer_assignment"]
+    assert (assignment["outcome"], assignment["is_new"], assignment["target_offset"]) == ("a new Target", True, 2)
+    assert (assignment["rscore"], assignment["moved_partitions"]) == (0.9, 1)
+    assert assignment["inputs"]["target_before"]["assignment"]["a"] == {"0": int(before[tp("a")])}
+    assert {row["rscore"] for row in assignment["alternatives"]} > {0.9}
+    assert (found["rscore"]["rscore"], found["rscore"]["moved_partitions"]) == (0.9, 1)
+    handover = found["handover"]
+    assert (handover["outcome"], handover["moved_partitions"]) == ("converged", 1)
+    assert 0 < handover["max_unread_s"] < 5
+    assert watched.evaluate().run_requests == []
+
+
+def test_a_tick_that_is_lost_behind_its_change_leaves_no_change_unrecorded(watched):
+    """Killed between the Target and the request: consumers and record are asked for by the next tick."""
+    watched.load = GROWN
+    lost = keys(watched.evaluate())
+    assert lost == ["g/3/1", "g/written-2/attempt-1"]
+    assert keys(watched.evaluate()) == lost
+    watched.settle()
+    assert len(set(watched.sim.owners().values())) == 3
+    assert sorted({process.consumer for process in watched.sim.fleet.living()}) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("error", [TransientError("Kafka is away"), PermanentError("no right to write")])
+def test_what_a_tick_cannot_do_is_left_to_a_run_which_says_why(watched, error):
+    watched.load, watched.errors["controller"] = GROWN, [error]
+    (request,) = watched.evaluate().run_requests
+    assert request.run_key == f"g/0/{config_of(request)['measurement_offset']}"
+    assert watched.is_sound(watched.rebalance(request))
+    assert watched.sim.target().assignment[tp("a")] == 3
 
 
 def test_a_better_packing_is_asked_for_when_a_person_asks(watched):
@@ -70,18 +113,6 @@ def test_a_better_packing_is_asked_for_when_a_person_asks(watched):
     assert (config["reason"], config["applies_plan"]) == ("looking for a better packing: asked for by sam", False)
 
 
-def test_growth_is_carried_out_and_asked_for_under_the_same_key_again(watched):
-    """A tick that is evaluated again after a crash must not start another run."""
-    watched.load = GROWN
-    measurements, history = dict(watched.sim.measurements), watched.sim.clock.now
-    first = keys(watched.evaluate())
-    watched.sim.measurements, watched.sim.clock.now = measurements, history
-    assert keys(watched.evaluate()) == first
-    watched.settle()
-    assert len(set(watched.sim.owners().values())) == 3
-    assert sorted({process.consumer for process in watched.sim.fleet.living()}) == [1, 2, 3]
-
-
 def test_a_dead_consumer_is_started_again_under_its_next_attempt(watched):
     watched.load = None  # so that nothing can be packed
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
@@ -90,25 +121,21 @@ def test_a_dead_consumer_is_started_again_under_its_next_attempt(watched):
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
-def test_assignments_are_asked_for_without_any_measurement(watched):
-    """The monitor may have no right to measure; the Target stands all the same."""
+def test_assignments_are_given_without_any_measurement_and_without_a_run(watched):
+    """The monitor may have no right to measure; the Target stands all the same, so there is nothing to record."""
     watched.load = None
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     watched.tick()
-    (request,) = watched.evaluate().run_requests
-    config = config_of(request)
-    assert (config["packs"], config["measurement_offset"]) == (False, None)
-    assert request.run_key == f"g/0/report-{config['report_offset']}"
-    found = recorded(watched.rebalance(request))
-    assert found["consumer_assignment"]["outcome"] == "the Target that stands is carried out"
-    assert found["handover"]["outcome"] == "converged"
+    assert watched.evaluate().run_requests == []
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
-def test_one_run_at_a_time_and_its_consumers_are_started_meanwhile(watched):
-    watched.load = GROWN
+def test_while_a_run_is_in_progress_it_alone_writes_and_its_consumers_are_started(watched):
+    watched.load = dict.fromkeys(FOUR, 20)
+    watched.sim.topics.append(DesiredState(RunState.RUNNING, "sam", 0, apply_ms=5))
     (request,) = watched.evaluate().run_requests
     run = watched.open_run(request)
+    watched.load = GROWN
     held = watched.evaluate()
     assert held.run_requests == []
     assert f"rebalance run {run.run_id[:8]} is in progress" in held.skip_message
@@ -119,15 +146,19 @@ def test_one_run_at_a_time_and_its_consumers_are_started_meanwhile(watched):
     assert keys(watched.evaluate()) == ["g/3/1"]
 
 
-def test_failed_runs_are_tried_again_ever_later_and_counted(watched):
+def test_failed_runs_are_tried_again_ever_later_and_hold_up_nobody_who_can_read(watched):
     watched.load = GROWN
-    (request,) = watched.evaluate().run_requests
+    *_, request = watched.tick().run_requests
+    watched.load = dict.fromkeys(FOUR, 90)
+    *_, request = watched.evaluate().run_requests
     for _ in range(3):
         watched.open_run(request, dg.DagsterRunStatus.FAILURE)
+    watched.sim.start(4)
     held = watched.evaluate()
     assert held.run_requests == []
     assert re.search(r"the last 3 rebalance runs failed, the next one in [12]\d s: until then", held.skip_message)
     assert watched.runs.next_attempt() == 4
+    assert len(set(watched.sim.owners().values())) == 4
 
 
 def test_an_outage_is_reported_in_a_line(watched):
@@ -144,7 +175,7 @@ def test_what_does_not_answer_is_reported_and_tried_again(watched, what):
     assert result.skip_message.startswith("Kafka is away")
     watched.errors = {}
     watched.load = GROWN
-    assert len(watched.evaluate().run_requests) == 1
+    assert keys(watched.evaluate()) == ["g/3/1", "g/written-2/attempt-1"]
 
 
 def test_a_run_that_nobody_wants_is_ended(watched):
@@ -161,15 +192,12 @@ def test_people_are_heard(watched):
     assert watched.evaluate().skip_message.startswith("people want the group paused")
 
 
-def test_everybody_silent_is_passed_on_to_the_run(watched):
+def test_everybody_silent_is_seen_by_who_has_just_begun_to_listen(watched):
     for process in watched.sim.fleet.living():
         process.is_frozen = True
     watched.sim.go_by(35)
-    (request,) = watched.evaluate().run_requests
-    config = config_of(request)
-    assert "consumer lost: 1, 2" in config["reason"]
-    assert config["report_age_s"] > 30
-    assert watched.is_sound(watched.rebalance(request))
+    *_, request = watched.evaluate().run_requests
+    assert "consumer lost: 1, 2" in config_of(request)["reason"]
     assert "consumer lost: 1, 2" in watched.sim.target().reason
 
 

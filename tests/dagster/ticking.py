@@ -57,8 +57,16 @@ class Watched(Runs):
     def connect(self, group, instance):
         assert (group, instance) == (self.group, self.instance)
         self.fail("connect")
-        self.reader = self.sim.reader()
-        yield SensorPorts(self, self.reader and self, self.fleet, self.runs)
+        yield SensorPorts(self, self, self.fleet, self.runs)
+
+    def reader(self):
+        """A `GroupTopicAccess` whose observer may fail."""
+        self.read = self.sim.reader()
+        return self.read and self
+
+    def controller(self):
+        self.fail("controller")
+        return self.sim.controller()
 
     def fail(self, what):
         if self.errors.get(what):
@@ -73,11 +81,11 @@ class Watched(Runs):
 
     def read_to_end(self):
         self.fail("read_to_end")
-        return self.reader.read_to_end()
+        return self.read.read_to_end()
 
     def poll(self, timeout_s):
         self.fail("poll")
-        return self.reader.held_reader.poll(timeout_s)
+        return self.read.poll(timeout_s)
 
     def evaluate(self):
         """What a tick comes to; nothing of it is carried out."""

@@ -76,6 +76,14 @@ def is_settled(state: ControllerState) -> bool:
     return has_come and not assignments_for(state, state.target)
 
 
+def is_placed(state: ControllerState) -> bool:
+    """Whether everybody who has joined reads what they shall; what is left waits for somebody to come."""
+    suspects = state.suspects()
+    goal = goal_of(state.view, state.target, suspects)
+    current, joined = state.view.current(), state.view.joined(suspects)
+    return goal is None or all(current.get(p) == c for p, c in goal.desired.items() if c in joined)
+
+
 def held_replacement(state: ControllerState) -> ReplacementWait | None:
     """What the next step of a replacement waits for; None: nobody is to be replaced."""
     return replacement_wait(state.view, state.target, state.suspects()) if state.target else None

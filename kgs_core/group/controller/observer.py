@@ -18,7 +18,7 @@ from kgs_core.group.controller.reading import read_from_beginning, read_on
 from kgs_core.group.controller.state import ControllerState, Options, VainSearch
 from kgs_core.group.controller.target_selection import select_target
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report
-from kgs_core.group.view.events import FleetSeen, Launch, Measured, Stop
+from kgs_core.group.view.events import FleetSeen, Launch, Measured, Stop, Write
 from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId
 
@@ -31,13 +31,15 @@ class Recommendation:
     """Recommendation of what is to be done now.
 
     Attributes:
-        reason: why a rebalance run is due; empty: none is.
+        reason: why a change is due; empty: none is.
+        is_urgent: somebody is above capacity, or something is unread, until it is begun.
         launch: consumers to start, ascending; nobody while another Target is to be written, which may want others.
         unwanted: handles of runs to end because nobody wants them: their end is no failure.
         overdue: handles of runs to end because they have not reported in time.
     """
 
     reason: str = ""
+    is_urgent: bool = False
     launch: tuple[ConsumerId, ...] = ()
     unwanted: tuple[str, ...] = ()
     overdue: tuple[str, ...] = ()
@@ -116,13 +118,15 @@ class GroupObserver:
         if found.looked_in_vain:
             state = replace(state, search=VainSearch(now, found.held_back))
         if found.target is not None and not target_stands:
-            return replace(self, state=state), Recommendation(found.target.reason)
-        reason = found.target.reason if found.target else _reason(self.state, now)
+            return replace(self, state=state), Recommendation(found.target.reason, found.is_urgent)
+        changes = assignments_for(self.state, self.state.target)
+        reason = found.target.reason if found.target else _reason(self.state, changes, now)
         before = state.fleet.excused
         state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
         recommendation = Recommendation(
             reason=reason,
+            is_urgent=found.is_urgent or bool(changes.assignments),
             launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
             unwanted=tuple(handle for handle in stops if handle in state.fleet.excused - before),
             overdue=tuple(handle for handle in stops if handle not in state.fleet.excused),
@@ -130,13 +134,12 @@ class GroupObserver:
         return replace(self, state=state), recommendation
 
 
-def _reason(state: ControllerState, now: float) -> str:
+def _reason(state: ControllerState, changes: Write, now: float) -> str:
     """Why assignments or tombstones ask for a run; empty: they do not.
 
     Tombstones alone can wait: if others take over the partitions of a dead consumer, their assignments ask for a run,
     and a run for each other dead one would cost more than it brings.
     """
-    changes = assignments_for(state, state.target)
     if changes.assignments:
         return f"Assignments are due: {', '.join(str(assignment.member) for assignment in changes.assignments)}"
     if changes.tombstones and state.since_packing_s(now) >= state.options.packing.sentinel_timeout_s:

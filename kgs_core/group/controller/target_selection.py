@@ -26,7 +26,7 @@ from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
 from kgs_core.planning.spares import Numbers, choose_spares
-from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide
+from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
 
 _SHOWN = 5
 
@@ -38,6 +38,7 @@ class TargetDecision:
     Attributes:
         target: the Target that is due; None: the present one stands.
         is_measured: it is due because of what was measured.
+        is_urgent: until it is written, somebody is above capacity, or what somebody could read is unread.
         looked_in_vain: a better packing was looked for, and there is none, or none that may be made now.
         held_back: a better one that must wait, or cannot be written.
         overloaded: how many partitions and consumers do not fit below the capacity.
@@ -45,6 +46,7 @@ class TargetDecision:
 
     target: Target | None = None
     is_measured: bool = False
+    is_urgent: bool = False
     looked_in_vain: bool = False
     held_back: HeldBack | UnwritableTarget | None = None
     moved: int = 0
@@ -86,7 +88,7 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
         )
         if step is not None:
             target = _target_of(step, state, state.target, health.starts, now)
-            return replace(found, target=target, moved=_moved(step, state))
+            return replace(found, target=target, is_urgent=step is taken, moved=_moved(step, state))
     return found
 
 
@@ -163,6 +165,7 @@ def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched,
     return TargetDecision(
         _completed(target, state, len(plan.moves)),
         is_measured=True,
+        is_urgent=is_forced(decision.conditions),
         moved=len(plan.moves),
         overloaded=len(plan.overloaded),
     )

@@ -42,8 +42,8 @@ class World(SimGroup):
         self.events = [lambda: until(self) and self.ending.set()]
 
     def run(self):
-        _, writer = self.controller()
-        ports = ControlPorts(*(Failing(port, self) for port in (self, writer, self.fleet, self)))
+        reader, writer = self.controller()
+        ports = ControlPorts(*(Failing(port, self) for port in (reader, writer, self.fleet, self)))
         clocks = self.clocks
         return ControlLoop("g", self.options, ports, clocks.steady, clocks.wall).run(self.ending)
 
