@@ -31,13 +31,11 @@ class Accuracy:
         settled_s: from the change of the load until the speed is within 5 % of the new one and stays there; None: it
             does not, or nothing changes.
         steady_mean, steady_max: absolute errors while the load does not change and the window saw no change.
-        mean: absolute error at all times.
     """
 
     settled_s: float | None
     steady_mean: float
     steady_max: float
-    mean: float
 
 
 def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[float, float] | None) -> Accuracy:
@@ -55,7 +53,6 @@ def accuracy(points: Sequence[AccuracyPoint], window_s: float, change: tuple[flo
         _settled(points, window_s, ends) if change is not None else None,
         fmean(steady or [0.0]),
         max(steady, default=0.0),
-        fmean([error for _, error in errors] or [0.0]),
     )
 
 

@@ -13,7 +13,7 @@ def window_after_a_step(t, before=100.0, after=200.0, at=40.0, window=30.0):
 def test_a_window_settles_when_it_is_nearly_filled_with_the_new_speed():
     points = [AccuracyPoint(t, window_after_a_step(t), window_after_a_step(t), 0.0) for t in range(30, 90)]
     found = accuracy(points, 30.0, (40.0, 40.0))
-    assert found == Accuracy(27.0, 0.0, 0.0, 0.0)
+    assert found == Accuracy(27.0, 0.0, 0.0)
 
 
 def test_a_speed_that_leaves_again_has_not_settled():

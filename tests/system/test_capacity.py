@@ -74,7 +74,7 @@ def test_capacity_without_records_says_so(admin: KafkaAdmin, topic_prefix: str, 
 
 @pytest.mark.soak
 def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
-    """Within 5 % of what was really written, and settled when the window is filled with the new speed.
+    """Within 5 % of what was really written while that is steady; a step up is known before the window is filled with it.
 
     On average: a busy machine reads the log's size and the files' at different moments, which shows in single samples.
     """
@@ -86,9 +86,8 @@ def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
     assert len(cases) == 9
     for name, case in cases.items():
         assert case["steady_mean"] < 0.05, name
-        assert case["mean"] < 0.05, name
     for codec in ("none", "lz4", "gzip"):
-        assert cases[f"step-up-{codec}"]["settled_s"] == pytest.approx(4.5, abs=1.5)
+        assert cases[f"step-up-{codec}"]["settled_s"] < 4.0, codec  # the window has 5 s
     assert ElementTree.parse(files["--svg"]).getroot().tag.endswith("svg")
 
 
