@@ -350,13 +350,12 @@ class RebalanceRun:
 def _divided(
     messages: Sequence[Received[Message]], written: int | None
 ) -> tuple[Sequence[Received[Message]], Sequence[Received[Message]]]:
-    """What the topics said before the Target at offset `written`, and the rest; all of it, where another one stands."""
-    targets = [one for one in messages if isinstance(one.message, Target)]
-    newest = max(targets, key=lambda one: one.offset, default=None)
-    if newest is None or newest.offset != written:
+    """What the topics said before the Target at offset `written`, and the rest; all and nothing, where it is not there."""
+    first = next((one for one in messages if isinstance(one.message, Target) and one.offset == written), None)
+    if first is None:
         return messages, ()
-    earlier = [one for one in messages if one is not newest and one.timestamp_ms <= newest.timestamp_ms]
-    return earlier, [one for one in messages if one is newest or one.timestamp_ms > newest.timestamp_ms]
+    earlier = [one for one in messages if one is not first and one.timestamp_ms <= first.timestamp_ms]
+    return earlier, [one for one in messages if one is first or one.timestamp_ms > first.timestamp_ms]
 
 
 def longest_run_s(membership: MembershipSettings) -> float:

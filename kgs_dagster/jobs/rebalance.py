@@ -27,6 +27,7 @@ MONITORED_AFTER_S = 60.0
 WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
 _REMEMBERED = 10
+_NOT_BEGUN = frozenset({dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Hold:
 
     Attributes:
         target_stands: no other Target is to be expected soon.
-        is_running: a run is at it, and alone may write.
+        is_running: a run has begun, and alone may write.
     """
 
     why: str
@@ -108,7 +109,7 @@ class RebalanceRuns:
             return Hold(
                 f"rebalance run {run.run_id[:8]} is in progress since {age_s:.0f} s",
                 has_written or age_s > WRITES_WITHIN_S,
-                is_running=True,
+                is_running=any(record.dagster_run.status not in _NOT_BEGUN for record in found),
             )
         return self._back_off()
 
@@ -127,7 +128,7 @@ class RebalanceRuns:
     def _is_given_up(self, record: dg.RunRecord) -> bool:
         """Whether a run that had not ended has hung and is over now. One in the queue waits, and does not hang."""
         run = record.dagster_run
-        if run.status in (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED):
+        if run.status in _NOT_BEGUN - {dg.DagsterRunStatus.STARTING}:
             return False
         began_s = record.start_time or record.update_timestamp.timestamp()
         age_s = self._clock() - began_s

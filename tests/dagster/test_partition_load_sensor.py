@@ -134,7 +134,7 @@ def test_while_a_run_is_in_progress_it_alone_writes_and_its_consumers_are_starte
     watched.load = dict.fromkeys(FOUR, 20)
     watched.sim.topics.append(DesiredState(RunState.RUNNING, "sam", 0, apply_ms=5))
     (request,) = watched.evaluate().run_requests
-    run = watched.open_run(request)
+    run = watched.open_run(request)  # at work
     watched.load = GROWN
     held = watched.evaluate()
     assert held.run_requests == []
@@ -144,6 +144,24 @@ def test_while_a_run_is_in_progress_it_alone_writes_and_its_consumers_are_starte
     assert watched.is_sound(watched.rebalance(request, measurement_offset=watched.sim.publish(**GROWN)))
     watched.load = {**GROWN, "c": 90, "d": 90}  # another Target is due already
     assert keys(watched.evaluate()) == ["g/3/1"]
+
+
+def test_a_run_that_has_not_begun_holds_up_nobody_and_records_all_that_was_done_meanwhile(watched):
+    """In a cluster it may wait for a node; whatever happens meanwhile is the sensor's."""
+    watched.sim.start(3)
+    watched.sim.go_by(3.0)
+    watched.load = GROWN
+    (request,) = watched.evaluate().run_requests
+    watched.sim.start(4)
+    watched.sim.go_by(3.0)
+    waiting = watched.open_run(request, dg.DagsterRunStatus.STARTING)
+    watched.load = dict.fromkeys(FOUR, 90)
+    assert watched.evaluate().run_requests == []
+    assert len(set(watched.sim.owners().values())) == 4
+    watched.instance.report_run_canceled(waiting)
+    found = recorded(watched.rebalance(request))
+    assert found["rscore"]["moved_partitions"] == found["handover"]["moved_partitions"] == 2
+    assert watched.evaluate().run_requests == []
 
 
 def test_failed_runs_are_tried_again_ever_later_and_hold_up_nobody_who_can_read(watched):

@@ -231,21 +231,23 @@ def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
         assert read_by(list(started)) == 2
 
 
-def test_a_tick_asks_for_the_first_run_and_later_for_nothing(rig: Rig) -> None:
-    """With the real monitor: topics, window, publishing and all. Nobody has to be started, for all have joined."""
+def test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it(rig: Rig) -> None:
+    """With the real monitor: topics, window, publishing and all; the change is fenced and written by the tick itself."""
     rig.admin.create_topic(rig.topic, 4)
-    timing = Timing(length_s=15.0)
-    sensor = partition_load_sensor(rig.group, timing=timing)
-    context = dg.build_sensor_context(instance=rig.instance, definitions=rig.defs)
-    (request,) = sensor.evaluate_tick(context).run_requests
-    assert request.run_key.startswith(f"{rig.settings.group}/none/")
-    assert rig.admin.describe([f"kgs.{rig.settings.group}.consumer.metadata"]) == {}, "a tick makes none of them"
-    create_topics(rig.settings, rig.admin)
+    sensor = partition_load_sensor(rig.group, timing=Timing(length_s=15.0))
+
+    def tick() -> dg.SensorResult:
+        return sensor.evaluate_tick(dg.build_sensor_context(instance=rig.instance, definitions=rig.defs))
+
+    consumer, record = tick().run_requests
+    assert consumer.tags["kgs/consumer"] == "1"
+    assert record.run_key == f"{rig.settings.group}/written-0/attempt-1"
     with members(rig.settings, 1) as started:
-        assert rig.run(**request.run_config["resources"]["rebalance"]["config"]).success
+        assert [each.run_key for each in tick().run_requests] == [record.run_key], "nothing has recorded it yet"
         assert read_by(list(started)) == 1
-        result = sensor.evaluate_tick(dg.build_sensor_context(instance=rig.instance, definitions=rig.defs))
+        assert rig.run(**record.run_config["resources"]["rebalance"]["config"]).success
+        result = tick()
     assert result.run_requests == []
     assert result.skip_message is not None
     assert "1 consumer read 4 of 4 partitions" in result.skip_message
-    assert int(result.cursor or "") > int(request.run_key.rsplit("/", 1)[-1])
+    assert int(result.cursor or "") > 0
