@@ -74,7 +74,7 @@ def test_capacity_without_records_says_so(admin: KafkaAdmin, topic_prefix: str, 
 
 @pytest.mark.soak
 def test_the_accuracy_of_the_monitor(tmp_path: Path) -> None:
-    """Within 5 % of what was really written while that is steady; a step up is known before the window is filled with it.
+    """Within 5 % of what was really written while that is steady; a step up is known before the window is full of it.
 
     On average: a busy machine reads the log's size and the files' at different moments, which shows in single samples.
     """

@@ -232,7 +232,7 @@ def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
 
 
 def test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it(rig: Rig) -> None:
-    """With the real monitor: topics, window, publishing and all; the change is fenced and written by the tick itself."""
+    """With the real monitor: topics, window, publishing and all; the tick itself fences, packs and writes."""
     rig.admin.create_topic(rig.topic, 4)
     sensor = partition_load_sensor(rig.group, timing=Timing(length_s=15.0))
 
