@@ -8,6 +8,7 @@ comes after reads from the topics what was before it, and what has become of it.
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -119,14 +120,15 @@ class RebalanceRun:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
-        counts, and where that is no better, one of its own.
+        counts, and where that is no better, one of its own. One that was packed by before the run never is too old: it
+        is for the record, and the controller looks for a newer one.
 
         Raises:
             MeasurementError: none was to be had that is young enough.
             PortError: Kafka does not answer, or refuses.
         """
         now = self._clocks.steady()
-        limit_s = self._options.membership.max_measurement_age_s
+        limit_s = math.inf if self._reference.written is not None else self._options.membership.max_measurement_age_s
         if self._measured is not None and not self._is_logged and self._aged(now).age_s > limit_s:
             self._measured = None
         if self._measured is None:

@@ -62,7 +62,7 @@ def test_a_tick_ends_when_a_decision_falls(watched):
 
 
 def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(watched):
-    """The run comes ten seconds later; price, gaps and alternatives are those of the moment of the decision."""
+    """However late it begins; price, gaps, alternatives and speeds are those of the moment of the decision."""
     watched.sim.start(3)
     watched.sim.go_by(3.0)
     watched.load = GROWN
@@ -71,8 +71,10 @@ def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(
     assert watched.sim.owners() == {"a": 3, "b": 1, "c": 2, "d": 2}
     assert watched.runs.has_recorded(0)
     assert not watched.runs.has_recorded(1)
-    watched.sim.go_by(10.0)
+    watched.sim.go_by(60.0)
+    watched.sim.publish(**FOUR)
     found = recorded(watched.rebalance(request))
+    assert found["write_speeds"]["total_load_bytes_per_s"] == sum(GROWN.values())
     assignment = found["consumer_assignment"]
     assert (assignment["outcome"], assignment["is_new"], assignment["target_offset"]) == ("a new Target", True, 2)
     assert (assignment["rscore"], assignment["moved_partitions"]) == (0.9, 1)
