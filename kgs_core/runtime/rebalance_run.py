@@ -352,7 +352,7 @@ class RebalanceRun:
 def _divided(
     messages: Sequence[Received[Message]], written: int | None
 ) -> tuple[Sequence[Received[Message]], Sequence[Received[Message]]]:
-    """What the topics said before the Target at offset `written`, and the rest; all and nothing where it is not there."""
+    """What the topics said before the Target at offset `written`, and the rest; all and nothing without that Target."""
     first = next((one for one in messages if isinstance(one.message, Target) and one.offset == written), None)
     if first is None:
         return messages, ()
