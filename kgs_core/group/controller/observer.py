@@ -117,16 +117,17 @@ class GroupObserver:
         state = self.state
         if found.looked_in_vain:
             state = replace(state, search=VainSearch(now, found.held_back))
-        if found.target is not None and not target_stands:
-            return replace(self, state=state), Recommendation(found.target.reason, found.is_urgent)
         changes = assignments_for(self.state, self.state.target)
+        is_urgent = found.is_urgent or bool(changes.assignments)
+        if found.target is not None and not target_stands:
+            return replace(self, state=state), Recommendation(found.target.reason, is_urgent)
         reason = found.target.reason if found.target else _reason(self.state, changes, now)
         before = state.fleet.excused
         state, commands = launch_consumers(state, now)
         stops = [command.handle for command in commands if isinstance(command, Stop)]
         recommendation = Recommendation(
             reason=reason,
-            is_urgent=found.is_urgent or bool(changes.assignments),
+            is_urgent=is_urgent,
             launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
             unwanted=tuple(handle for handle in stops if handle in state.fleet.excused - before),
             overdue=tuple(handle for handle in stops if handle not in state.fleet.excused),
