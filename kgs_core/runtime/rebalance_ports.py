@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kgs_core.group.protocol import Heartbeat, Message, Received, Report
+from kgs_core.group.protocol import Heartbeat, Message, Received, Report, Target
 from kgs_core.group.view.events import Measured
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.runtime.controller_loop import MeasurementSource
@@ -70,3 +70,14 @@ class Reference:
         """Lower bound on the age of the newest report among `messages`; 0 if it arrived after the request."""
         offsets = [one.offset for one in messages if isinstance(one.message, Report | Heartbeat)]
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0
+
+    def divided(
+        self, messages: Sequence[Received[Message]]
+    ) -> tuple[Sequence[Received[Message]], Sequence[Received[Message]]]:
+        """What the topics said before the Target at offset `written`, and the rest; all and nothing without it."""
+        targets = (one for one in messages if isinstance(one.message, Target))
+        first = next((one for one in targets if one.offset == self.written), None)
+        if first is None:
+            return messages, ()
+        earlier = [one for one in messages if one is not first and one.timestamp_ms <= first.timestamp_ms]
+        return earlier, [one for one in messages if one is first or one.timestamp_ms > first.timestamp_ms]

@@ -10,9 +10,9 @@ comes after reads from the topics what was before it, and what has become of it.
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.errors import MeasurementError, TransientError, UnsafeError
@@ -26,70 +26,17 @@ from kgs_core.group.protocol import Message, Received, Target
 from kgs_core.group.view.events import Measured, Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
-from kgs_core.model import TopicPartition
 from kgs_core.planning.learnt_capacity import Capacity
-from kgs_core.planning.plan import Move, moves_between
+from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
+from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
 _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
 """Time that a run continues without an answer of Kafka, beside what its change may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """Result of assigning the group.
-
-    Attributes:
-        is_written: whether a new Target was written.
-        preview: the plan at that moment, and those of other algorithms.
-        outcome: None: a hand-over is to follow.
-    """
-
-    before: Received[Target] | None
-    target: Received[Target] | None
-    is_written: bool
-    preview: Preview | None
-    outcome: ControllerOutcome | None
-
-
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """Price of a change.
-
-    Attributes:
-        moves: moved partitions, the fastest first; None: not known any more.
-    """
-
-    target: Received[Target] | None
-    rscore: float = 0.0
-    moved: int = 0
-    moves: tuple[Move, ...] | None = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HandedOver:
-    """End of a change.
-
-    Attributes:
-        gaps_s: partition that has another owner -> seconds for which it had none.
-        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
-            end may come much later: it waits for a new spare, too.
-        started_s: from the Target until all consumers had joined that it reads by; None: it was not written by this
-            run or for it, or they have not.
-    """
-
-    outcome: ControllerOutcome
-    target: Received[Target] | None
-    duration_s: float
-    gaps_s: Mapping[TopicPartition, float]
-    unowned: frozenset[TopicPartition]
-    double_owners: tuple[str, ...] = ()
-    taken_ms: int | None = None
-    started_s: float | None = None
 
 
 class RebalanceRun:
@@ -231,8 +178,8 @@ class RebalanceRun:
             started_s=self._started_s() if is_written else None,
         )
 
-    def carry_out(self, patience_s: float) -> None:
-        """Begin the change that is due, and go on until only who has yet to come is waited for.
+    def carry_out(self, patience_s: float) -> Received[Target] | None:
+        """Begin the change that is due, and go on until only who has yet to come is waited for; the Target that stands.
 
         Args:
             patience_s: longest wait until it is begun, and once more for the rest.
@@ -245,6 +192,7 @@ class RebalanceRun:
         self._drive(patience_s, lambda state: state.name is State.GROUP_MANAGEMENT)
         with _patience(patience_s) as stop:
             self._loop_begun.go_on(stop, is_placed)
+        return self._state.view.target
 
     def newest(self) -> Measured | None:
         """Port `MeasurementSource`: the one that is packed by first, then newer ones, which tell of new partitions."""
@@ -291,7 +239,9 @@ class RebalanceRun:
         if self._earlier is None:
             return None
         watch = self._observer(self._earlier)
-        return watch.observed(self.measure(), self._clocks.steady()).state if self._reference.packs else watch.state
+        measured = self.measure() if self._reference.packs else None
+        is_its_own = measured is not None and measured.measurement_offset == self._reference.measurement_offset
+        return watch.observed(measured, self._clocks.steady()).state if measured and is_its_own else watch.state
 
     def _started_s(self) -> float | None:
         target, newest = self._state.view.target, self._state.view.newest()
@@ -314,7 +264,7 @@ class RebalanceRun:
                 loop = self._loop = self._new_loop()
                 loop.start(stop)
             outcome = loop.go_on(stop, until)
-        if outcome is None and stop.is_set:
+        if outcome is None and stop.is_set and not until(self._state):
             raise TransientError(
                 f"group {self._group}: the run was not done after {patience_s:g} s, for Kafka did not answer: the next "
                 "one goes on from here"
@@ -331,7 +281,7 @@ class RebalanceRun:
     def _hear(self, messages: Sequence[Received[Message]]) -> None:
         if not self._has_heard:
             self._has_heard = True
-            earlier, messages = _divided(messages, self._reference.written)
+            earlier, messages = self._reference.divided(messages)
             self._unread.take(earlier)
             self._unread.forget_gaps()  # what changed hands before the change is none of ours
             self._earlier = earlier if messages else None
@@ -347,17 +297,7 @@ class RebalanceRun:
             )
         if write.target is not None and self._before is None:
             self._before = state
-
-
-def _divided(
-    messages: Sequence[Received[Message]], written: int | None
-) -> tuple[Sequence[Received[Message]], Sequence[Received[Message]]]:
-    """What the topics said before the Target at offset `written`, and the rest; all and nothing without that Target."""
-    first = next((one for one in messages if isinstance(one.message, Target) and one.offset == written), None)
-    if first is None:
-        return messages, ()
-    earlier = [one for one in messages if one is not first and one.timestamp_ms <= first.timestamp_ms]
-    return earlier, [one for one in messages if one is first or one.timestamp_ms > first.timestamp_ms]
+            self._unread.forget_gaps()  # those of the change before
 
 
 def longest_run_s(membership: MembershipSettings) -> float:

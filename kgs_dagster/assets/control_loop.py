@@ -15,7 +15,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.group.controller.state import Result
 from kgs_core.group.invariants.assignments import check_target
 from kgs_core.packing import ALGORITHMS
-from kgs_core.runtime.rebalance_run import HandedOver
+from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import bullets
@@ -171,7 +171,7 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: Han
     decided_s = record.create_timestamp.timestamp() if record else None
     begun_s = record.start_time if record else None
     written_s, taken_s = rebalance.written_s, None if done.taken_ms is None else done.taken_ms / 1000
-    if rebalance.config.written is not None:  # by the sensor, at once
+    if done.target is not None and done.target.offset == rebalance.config.written:  # by the sensor, at once
         decided_s = begun_s = written_s
     started_s = None if written_s is None or done.started_s is None else written_s + done.started_s
     if started_s is not None and taken_s is not None:

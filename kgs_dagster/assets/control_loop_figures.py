@@ -20,7 +20,7 @@ from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.resources import RebalanceConfig
 
 if TYPE_CHECKING:
-    from kgs_core.runtime.rebalance_run import Assigned, HandedOver, Priced
+    from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 
 MOST_ROWS = 1000
 """Of a table, and partitions whose exact speeds are recorded; of a larger group the reference is all there is."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from kgs_core.group.protocol import Received, Target
 from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_core.runtime.rebalance_run import longest_run_s
 from kgs_dagster.assets.control_loop import ASSIGNMENT, control_loop_keys
@@ -26,6 +27,7 @@ MONITORED_AFTER_S = 60.0
 """Later than the sensor, whose words say more: Dagster's own limit is for where no sensor goes."""
 WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
+RECORDED_WITHIN_S = 600.0
 _REMEMBERED = 10
 _NOT_BEGUN = frozenset({dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING})
 
@@ -61,20 +63,24 @@ def rebalance_job(group: GroupConfig) -> AssetJob:
     )
 
 
-def rebalance_run_request(group: GroupConfig, config: RebalanceConfig, target_offset: int | None) -> dg.RunRequest:
-    """One rebalance run: Dagster makes it once, however often this decision, or this record, is asked for."""
-    target, seen = _text(target_offset), config.measurement_offset if config.packs else f"report-{config.report_offset}"
-    if config.written is not None:
-        target, seen = f"written-{config.written}", f"attempt-{config.attempt}"
+def rebalance_run_request(
+    group: GroupConfig, config: RebalanceConfig, target: Received[Target] | None
+) -> dg.RunRequest:
+    """One rebalance run: Dagster makes it once, however often this decision is asked for, or the record of `target`."""
+    if config.written is not None and target is not None:
+        before, key = _record_of(target), _record_of(target)
+    else:
+        before = _text(target.offset if target else None)
+        key = f"{before}/{config.measurement_offset if config.packs else f'report-{config.report_offset}'}"
     return dg.RunRequest(
-        run_key=f"{group.name}/{target}/{seen}",
+        run_key=f"{group.name}/{key}",
         job_name=f"rebalance_job{group.suffix}",
         run_config={"resources": {rebalance_key(group): {"config": config.model_dump()}}},
         tags={
             GROUP: group.name,
             ROLE: REBALANCE_ROLE,
             REBALANCE: group.name,
-            TARGET: target,
+            TARGET: before,
             ATTEMPT: str(config.attempt),
         },
     )
@@ -113,17 +119,27 @@ class RebalanceRuns:
             )
         return self._back_off()
 
-    def has_recorded(self, target_offset: int) -> bool:
-        """Whether a run has materialized this Target, or a later one.
+    def is_recorded(self, target: Received[Target], now_s: float) -> bool:
+        """Whether a run records this Target, has done so, or it is too old to be asked for.
+
+        A record is asked for once: a run that failed is there to be seen.
+
+        Args:
+            now_s: seconds since 1970.
 
         Raises:
             TransientError: Dagster's database does not answer.
         """
-        with database("materializations cannot be read"):
-            records = self._instance.fetch_materializations(self._assignment, limit=_REMEMBERED).records
-        found = [each.asset_materialization for each in records]
-        offsets = [each.metadata["target_offset"].value for each in found if each and "target_offset" in each.metadata]
-        return any(isinstance(offset, int) and offset >= target_offset for offset in offsets)
+        if now_s - target.timestamp_ms / 1000 > RECORDED_WITHIN_S:
+            return True
+        with database("rebalance runs cannot be read"):
+            if self._instance.get_runs_count(dg.RunsFilter(tags={**self._tags, TARGET: _record_of(target)})):
+                return True
+            found = self._instance.fetch_materializations(self._assignment, limit=_REMEMBERED).records
+        made = [
+            each.asset_materialization.metadata.get("target_offset") for each in found if each.asset_materialization
+        ]
+        return any(offset is not None and offset.value == target.offset for offset in made)
 
     def _is_given_up(self, record: dg.RunRecord) -> bool:
         """Whether a run that had not ended has hung and is over now. One in the queue waits, and does not hang."""
@@ -177,6 +193,11 @@ class RebalanceRuns:
 
 def _has_failed(run: dg.DagsterRun) -> bool:
     return run.status is dg.DagsterRunStatus.FAILURE and UNFINISHED not in run.tags
+
+
+def _record_of(target: Received[Target]) -> str:
+    """Offsets begin anew where topics are made anew."""
+    return f"written-{target.offset}-{target.timestamp_ms}"
 
 
 def _text(offset: int | None) -> str:

@@ -17,7 +17,7 @@ import dagster as dg
 
 from kgs_core.errors import KgsError, MeasurementError, TransientError
 from kgs_core.group.controller.observer import GroupObserver, Recommendation
-from kgs_core.group.controller.state import Options
+from kgs_core.group.controller.state import LastMeasurement, Options
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import Measured
 from kgs_core.ports import GroupTopicReader
@@ -84,14 +84,16 @@ class AtHand:
     """Port `Feed` with the one measurement that a change is decided by.
 
     Attributes:
-        measured: None: there is none that is young enough, and nothing is packed.
+        last: None: there is none that is young enough, and nothing is packed.
     """
 
-    measured: Measured | None
+    last: LastMeasurement | None
+    steady: Callable[[], float]
 
     def at(self, offset: int | None) -> Measured | None:  # noqa: ARG002 - the port's signature
         """That one."""
-        return self.measured
+        last = self.last
+        return None if last is None else Measured(last.load, last.offset, self.steady() - last.at)
 
     def newest(self) -> Measured | None:
         """None: there is no newer one."""
@@ -115,7 +117,7 @@ class LongPoll:
         self._reader: GroupTopicReader | None = None
         self._offset: int | None = None
         self._recorded: int | None = None
-        self._has_failed = False
+        self._has_tried = False
         self._hold: Hold | None = None
         self._trouble = self._unmeasured = ""
 
@@ -137,7 +139,7 @@ class LongPoll:
                 watch, requests = self._step(watch)
             except TransientError as e:
                 requests, self._trouble = [], str(e)
-            if requests or due > end:
+            if requests or timing.steady() + STEP_S > end:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
                 seen = observed_status(self._group.settings, watch.state, timing.steady())
                 alerts = group_alerts(seen, has_listened=self._has_listened(watch))
@@ -153,28 +155,29 @@ class LongPoll:
         watch = self._heard(watch)
         now = self._timing.steady()
         after, recommended = watch.recommend(now)
-        is_due = bool(recommended.reason) or self._is_unrecorded(watch)
-        self._hold = self._ports.rebalances.hold(watch.target_offset) if is_due else None
+        self._hold = self._held(watch, recommended)
+        if recommended.is_urgent and not self._has_tried and (self._hold is None or not self._hold.is_running):
+            watch = self._carried_out(watch, now)
+            now = self._timing.steady()
+            after, recommended = watch.recommend(now)
+            self._has_tried = recommended.is_urgent  # then it is a run's: again and again would only fence others
+            self._hold = self._held(watch, recommended)
         config = None
-        may_write = self._hold is None or not self._hold.is_running
-        if recommended.is_urgent and may_write and self._carry_out(watch, now):
-            watch, now = self._caught_up(watch), self._timing.steady()
-            after, recommended = watch.recommend(now, target_stands=True)
-            config = self._record(watch, now) if self._hold is None else None
-        elif self._hold is not None:
+        if self._hold is not None:
             after, recommended = watch.recommend(now, target_stands=self._hold.target_stands)
+        elif self._is_unrecorded(watch):
+            after, recommended = watch.recommend(now, target_stands=True)
+            config = self._record(watch, now)
         elif recommended.reason:
             config = self._config(watch, now, recommended.reason)
-        else:
-            config = self._record(watch, now)
         for handle in recommended.unwanted:
             self._ports.fleet.stop_unwanted(handle)
         for handle in recommended.overdue:
             self._ports.fleet.stop_overdue(handle)
-        runs = [] if config is None else [rebalance_run_request(self._group, config, watch.target_offset)]
+        runs = [] if config is None else [rebalance_run_request(self._group, config, watch.state.view.target)]
         return after, [*self._launches(recommended), *runs]
 
-    def _heard(self, watch: GroupObserver, wait_s: float = 0.0) -> GroupObserver:
+    def _heard(self, watch: GroupObserver) -> GroupObserver:
         ports, timing = self._ports, self._timing
         if timing.steady() >= self._sample_due_s:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
@@ -182,35 +185,35 @@ class LongPoll:
                 self._offset = measured.measurement_offset
                 watch = watch.observed(measured, timing.steady())
         if self._reader is not None:
-            watch = watch.read(self._reader.poll(wait_s), timing.steady())
+            watch = watch.read(self._reader.poll(0.0), timing.steady())
         return watch.observed(fleet_seen(ports.fleet, watch.state.view), timing.steady())
 
-    def _carry_out(self, watch: GroupObserver, now: float) -> bool:
-        """Begin the change that is due; False: it could not be done, and is left to a run."""
+    def _carried_out(self, watch: GroupObserver, now: float) -> GroupObserver:
+        """With what came of the change that is due, begun here; where it could not be done, a run says why."""
         measured, timing, newest = watch.state.fresh(now), self._timing, watch.newest_report
-        feed = AtHand(None if measured is None else Measured(measured.load, measured.offset, now - measured.at))
         reference = Reference(
             report_offset=newest.offset if newest else None,
             report_age_s=now - newest.at if newest else 0.0,
             packs=measured is not None,
         )
-        ports = RunPorts(self._ports.topics, self._ports.fleet, feed, Clocks(timing.steady, timing.wall))
-        if self._has_failed:  # once a tick is enough
-            return False
+        ports = RunPorts(
+            self._ports.topics, self._ports.fleet, AtHand(measured, timing.steady), Clocks(timing.steady, timing.wall)
+        )
+        self._has_tried = True
+        stands = None
         try:
-            RebalanceRun(self._group.name, self._options, reference, ports).carry_out(CARRY_OUT_S)
+            stands = RebalanceRun(self._group.name, self._options, reference, ports).carry_out(CARRY_OUT_S)
         except KgsError as e:
             _log.warning("a change is left to a run: %s", e)
-            self._has_failed = True
-            return False
-        return True
-
-    def _caught_up(self, watch: GroupObserver) -> GroupObserver:
-        """With what was just written; its topics may have been made for that."""
-        if self._reader is not None:
-            return self._heard(watch, LATE_S)
-        self._reader = self._ports.topics.reader()
-        return watch if self._reader is None else watch.read(self._reader.read_to_end(), self._timing.steady())
+        if self._reader is None:  # its topics may have been made just now
+            self._reader = self._ports.topics.reader()
+            news = self._reader.read_to_end() if self._reader is not None else []
+        else:
+            news = self._reader.poll(LATE_S)
+        now = timing.steady()
+        return watch.read([*news, *filter(None, [stands])], now).observed(
+            fleet_seen(self._ports.fleet, watch.state.view), now
+        )
 
     def _measured(self) -> Measured | None:
         """Consumers that are missing are started, and assignments given, without a measurement, too."""
@@ -228,22 +231,26 @@ class LongPoll:
             for each in recommended.launch
         ]
 
+    def _held(self, watch: GroupObserver, recommended: Recommendation) -> Hold | None:
+        is_due = bool(recommended.reason) or self._is_unrecorded(watch)
+        return self._ports.rebalances.hold(watch.target_offset) if is_due else None
+
     def _is_unrecorded(self, watch: GroupObserver) -> bool:
-        """Whether no run has recorded the Target: a tick has written it, and may have been lost then."""
-        offset = watch.target_offset
-        if offset is not None and offset != self._recorded and self._ports.rebalances.has_recorded(offset):
-            self._recorded = offset
-        return offset != self._recorded
+        """Whether no run records the newest Target: a tick has written it just now, or was lost behind that."""
+        target = watch.state.view.target
+        if target is None or target.offset == self._recorded:
+            return False
+        if self._ports.rebalances.is_recorded(target, self._timing.wall()):
+            self._recorded = target.offset
+        return target.offset != self._recorded
 
     def _record(self, watch: GroupObserver, now: float) -> RebalanceConfig | None:
         target = watch.state.view.target
-        if target is None or not self._is_unrecorded(watch):
+        if target is None:
             return None
-        config = self._config(watch, now, target.message.reason)
-        offset = target.message.measurement_offset
-        return config.model_copy(
-            update={"written": target.offset, "measurement_offset": offset, "packs": offset is not None}
-        )
+        config, offset = self._config(watch, now, target.message.reason), target.message.measurement_offset
+        # That may be an old one; whether the run packs is for the newest to say, or it failed for want of one
+        return config.model_copy(update={"written": target.offset, "measurement_offset": offset})
 
     def _config(self, watch: GroupObserver, now: float, reason: str) -> RebalanceConfig:
         newest, measured = watch.newest_report, watch.state.fresh(now)

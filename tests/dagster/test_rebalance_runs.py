@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 from kgs_core.errors import TransientError
+from kgs_core.group.protocol import Received
 from kgs_dagster.jobs.rebalance import LONGEST_BACK_OFF_S, RebalanceRuns, rebalance_job, rebalance_run_request
 from kgs_dagster.launch import ATTEMPT, DagsterFleet
 from kgs_dagster.resources import RebalanceConfig, group_options
@@ -16,6 +17,11 @@ from tests.dagster.processes import a_process
 
 GROUP = group_of()
 STARTED, FAILURE = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE
+
+
+def at(offset):
+    """A Target that stands there."""
+    return None if offset is None else Received(None, offset, 700)
 
 
 @dg.job
@@ -28,7 +34,7 @@ def add(instance):
     """Makes a run as the daemon does; gives its id."""
 
     def make(status, target_offset=5, of=GROUP):
-        request = rebalance_run_request(of, RebalanceConfig(measurement_offset=9), target_offset)
+        request = rebalance_run_request(of, RebalanceConfig(measurement_offset=9), at(target_offset))
         return instance.create_run_for_job(some_job, tags=request.tags, status=status).run_id
 
     return make
@@ -138,10 +144,11 @@ def test_a_database_that_does_not_answer_is_reported_in_the_words_of_the_core(in
         (RebalanceConfig(measurement_offset=9), 5, "g/5/9"),
         (RebalanceConfig(measurement_offset=9), None, "g/none/9"),
         (RebalanceConfig(packs=False, report_offset=33), 5, "g/5/report-33"),
+        (RebalanceConfig(measurement_offset=9, written=5), 5, "g/written-5-700"),
     ],
 )
 def test_a_request_is_known_by_what_was_seen(config, target_offset, key):
-    request = rebalance_run_request(GROUP, config, target_offset)
+    request = rebalance_run_request(GROUP, config, at(target_offset))
     assert request.run_key == key
     assert request.job_name == rebalance_job(GROUP).name
     assert request.tags[ATTEMPT] == "1"

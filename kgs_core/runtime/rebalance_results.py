@@ -1,0 +1,63 @@
+"""Results of the parts of a rebalance run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kgs_core.group.controller.preview import Preview
+from kgs_core.group.controller.state import ControllerOutcome
+from kgs_core.group.protocol import Received, Target
+from kgs_core.model import TopicPartition
+from kgs_core.planning.plan import Move
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Result of assigning the group.
+
+    Attributes:
+        is_written: whether a new Target was written.
+        preview: the plan at that moment, and those of other algorithms.
+        outcome: None: a hand-over is to follow.
+    """
+
+    before: Received[Target] | None
+    target: Received[Target] | None
+    is_written: bool
+    preview: Preview | None
+    outcome: ControllerOutcome | None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Price of a change.
+
+    Attributes:
+        moves: moved partitions, the fastest first; None: not known any more.
+    """
+
+    target: Received[Target] | None
+    rscore: float = 0.0
+    moved: int = 0
+    moves: tuple[Move, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """End of a change.
+
+    Attributes:
+        gaps_s: partition that has another owner -> seconds for which it had none.
+        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+            end may come much later: it waits for a new spare, too.
+        started_s: from the Target until all consumers had joined that it reads by; None: it was not written by this
+            run or for it, or they have not.
+    """
+
+    outcome: ControllerOutcome
+    target: Received[Target] | None
+    duration_s: float
+    gaps_s: Mapping[TopicPartition, float]
+    unowned: frozenset[TopicPartition]
+    double_owners: tuple[str, ...] = ()
+    taken_ms: int | None = None
+    started_s: float | None = None
