@@ -15,6 +15,7 @@ from bench.commands.memory import bench_memory
 from bench.commands.monitor import bench_monitor
 from bench.commands.outage import bench_outage
 from bench.commands.packing import bench_packing
+from bench.commands.reaction import bench_reaction
 from bench.commands.readings import bench_readings
 from bench.commands.reproduction import bench_reproduction
 from bench.commands.scale import bench_scale
@@ -24,7 +25,7 @@ from kgs_core.cli.main import KgsGroup
 
 COMMANDS = (
     *(bench_capacity, bench_events, bench_ingest, bench_lake, bench_memory, bench_monitor, bench_outage),
-    *(bench_packing, bench_readings, bench_reproduction, bench_scale, bench_steps, bench_topics),
+    *(bench_packing, bench_reaction, bench_readings, bench_reproduction, bench_scale, bench_steps, bench_topics),
 )
 
 
