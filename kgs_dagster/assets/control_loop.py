@@ -76,7 +76,8 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
         key=key,
         deps=[group.key(WRITE_SPEEDS)],
         description="Which consumer shall read which partition: the newest Target. Fences every older controller, "
-        "reads the group's topics, packs, and writes the Target with the first assignments of its change.",
+        "reads the group's topics, packs, and writes the Target with the first assignments of its change, unless the "
+        "load sensor has done so already.",
         check_specs=[
             dg.AssetCheckSpec(COVERED, asset=key, blocking=True, description="S6: every partition has one consumer."),
             dg.AssetCheckSpec(FITS, asset=key, description="S6: nobody is above the packing capacity without need."),
