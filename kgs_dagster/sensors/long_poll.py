@@ -35,8 +35,8 @@ from kgs_dagster.resources import RebalanceConfig
 from kgs_dagster.settings import GroupConfig
 
 LENGTH_S = 40.0
-"""Dagster gives a tick up after 60 s. What Kafka does not answer may take 15 s longer than this, a change that is carried
-out at the end 10 s; with both, the tick is lost, and the next one finds what it has written."""
+"""Dagster gives a tick up after 60 s. What Kafka does not answer may take 15 s longer than this, a change that is begun
+at the end 10 s. With both the tick is lost, and the next one finds what it has written."""
 STEP_S = 1.0
 CARRY_OUT_S = 5.0
 """For each half of a change that cannot wait: until it is written, and until who is there reads what they shall."""

@@ -49,8 +49,8 @@ def partition_load_sensor(
         minimum_interval_seconds=1,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Measures how fast partitions grow, publishes it, and asks for a rebalance run when one is due and "
-        "for a run of every consumer that is missing. What cannot wait for a run it carries out itself; the run records "
-        "it. A tick lasts for most of a minute; its cursor is the offset of the last measurement.",
+        "for a run of every consumer that is missing. What cannot wait for a run it carries out itself, and the run "
+        "records it. A tick lasts for most of a minute; its cursor is the offset of the last measurement.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         with turn.taken() as why:
