@@ -13,7 +13,6 @@ from typing import Any
 from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.fleet.host_process import HostProcess
-from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from kgs_core.system.shutdown import StopFlag
@@ -22,6 +21,7 @@ from kgs_core.system.subprocesses import ChildProcess
 STRIKES = {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}
 CONTROLS = {"dagster": (), "bare": ("--bare",)}
 _START_S, _REST_S, _LONGEST_S = 240.0, 180.0, 120.0
+_QUIET_S = 10.0
 _POLL_S = 0.05
 _LINES_SHOWN = 8
 
@@ -82,7 +82,7 @@ def _demonstration(folder: Path, options: Sequence[str]) -> Iterator[ChildProces
 
 def _strike(folder: Path, control: str, strike: str, demo: ChildProcess) -> Reaction:
     with _opened(folder, demo) as watch:
-        before = _waited(watch, _has_spare, _REST_S, "at rest, with a spare", demo)
+        before = _waited(watch, _Rest().is_long, _REST_S, "at rest, with a spare", demo)
         victim = max((row for row in before.consumers if row.partitions), key=lambda row: len(row.partitions))
         held, incarnation = set(victim.partitions), victim.incarnation
         process = HostProcess.of(victim.process) if victim.process else None
@@ -118,12 +118,19 @@ def _opened(folder: Path, demo: ChildProcess) -> GroupWatch:
             return watch
 
 
-def _has_spare(found: GroupStatus) -> bool:
-    return found.is_converged and bool(found.current) and any(_is_spare(row) for row in found.consumers)
+class _Rest:
+    """For how long nothing has changed, and a spare is there: while a group still grows, one spare is not enough."""
 
+    def __init__(self) -> None:
+        self._changes: object = None
+        self._since = 0.0
 
-def _is_spare(row: ConsumerRow) -> bool:
-    return row.incarnation is not None and row.state == "spare"
+    def is_long(self, found: GroupStatus) -> bool:
+        has_spare = any(row.incarnation is not None and row.state == "spare" for row in found.consumers)
+        changes = found.changes if found.is_converged and found.current and has_spare else None
+        if changes is None or changes != self._changes:
+            self._changes, self._since = changes, time.monotonic()
+        return changes is not None and time.monotonic() - self._since >= _QUIET_S
 
 
 def _waited(

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -22,6 +23,8 @@ MAX_RUNTIME = "dagster/max_runtime"
 DAY_S = 86_400
 ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 NOT_ENDED = tuple(status for status in dg.DagsterRunStatus if status not in ENDED)
+CONTROL_LOG = "kgs_core.runtime.controller_loop"
+"""Where a controller says what it does."""
 _PROC = Path("/proc")
 
 
@@ -63,6 +66,20 @@ def failures_named() -> Iterator[None]:
         yield
     except KgsError as e:
         raise dg.Failure(str(e), allow_retries=False) from e
+
+
+class DagsterLog(logging.Handler):
+    """What this thread logs, in the log of a run or of a tick: another group's tick may be in another thread."""
+
+    def __init__(self, log: dg.DagsterLogManager | logging.Logger) -> None:
+        super().__init__()
+        self._log = log
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass it on."""
+        if record.thread == self._thread:
+            self._log.log(record.levelno, record.getMessage())
 
 
 @contextmanager

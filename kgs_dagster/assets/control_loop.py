@@ -4,7 +4,6 @@ The steps share one controller (`resources.Rebalance`). A step that is executed 
 run that was killed is gone on with by the next one. What is recorded is for people: whoever decides reads the topics.
 """
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from kgs_dagster.assets import control_loop_figures as figures
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import bullets
 from kgs_dagster.resources import UNFINISHED, Rebalance, rebalance_key
-from kgs_dagster.run_process import failures_named, logging_to
+from kgs_dagster.run_process import CONTROL_LOG, DagsterLog, failures_named, logging_to
 from kgs_dagster.settings import GroupConfig
 
 WRITE_SPEEDS, ASSIGNMENT, RSCORE, HANDOVER = "write_speeds", "consumer_assignment", "rscore", "handover"
@@ -31,7 +30,6 @@ COVERED, FITS, SAFE, OWNERS, DONE = (
     "one_owner",
     "change_is_over",
 )
-_CONTROL_LOG = "kgs_core.runtime.controller_loop"
 Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
@@ -260,14 +258,5 @@ def _failures_named(context: dg.AssetExecutionContext) -> Iterator[None]:
 
     No error is worth a retry: the sensor asks for another run, with newer measurements.
     """
-    with logging_to(_RunLog(context.log), _CONTROL_LOG), failures_named():
+    with logging_to(DagsterLog(context.log), CONTROL_LOG), failures_named():
         yield
-
-
-class _RunLog(logging.Handler):
-    def __init__(self, log: dg.DagsterLogManager) -> None:
-        super().__init__()
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log.log(record.levelno, record.getMessage())

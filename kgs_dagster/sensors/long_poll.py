@@ -8,7 +8,6 @@ is carried out here and now, by the controller's own fenced steps; the run that 
 While a run is in progress, it alone does what is due.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,9 +39,10 @@ at the end 10 s. With both the tick is lost, and the next one finds what it has 
 STEP_S = 1.0
 CARRY_OUT_S = 5.0
 """For each half of a change that cannot wait: until it is written, and until who is there reads what they shall."""
+AGAIN_S = 5.0
+"""Between two tries at a change that does not come about: each fences whoever else may be at it."""
 LATE_S = 0.5
 """For what was just written to come back."""
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,8 @@ class LongPoll:
         self._reader: GroupTopicReader | None = None
         self._offset: int | None = None
         self._recorded: int | None = None
-        self._has_tried = False
+        self._writes_from = float("-inf")
+        self._failure = ""
         self._hold: Hold | None = None
         self._trouble = self._unmeasured = ""
 
@@ -157,19 +158,20 @@ class LongPoll:
         now = self._timing.steady()
         after, recommended = watch.recommend(now)
         self._hold = self._held(watch, recommended)
-        if recommended.is_urgent and not self._has_tried and (self._hold is None or not self._hold.is_running):
+        may_write = now >= self._writes_from and (self._hold is None or not self._hold.is_running)
+        if recommended.is_urgent and may_write:
             watch = self._carried_out(watch, now)
             now = self._timing.steady()
             after, recommended = watch.recommend(now)
-            self._has_tried = recommended.is_urgent  # then it is a run's: again and again would only fence others
             self._hold = self._held(watch, recommended)
+            self._writes_from = now + AGAIN_S if recommended.is_urgent else now
         config = None
         if self._hold is not None:
             after, recommended = watch.recommend(now, target_stands=self._hold.target_stands)
         elif self._is_unrecorded(watch):
             after, recommended = watch.recommend(now, target_stands=True)
             config = self._record(watch, now)
-        elif recommended.reason:
+        elif recommended.reason and (self._failure or not recommended.is_urgent):
             config = self._config(watch, now, recommended.reason)
         for handle in recommended.unwanted:
             self._ports.fleet.stop_unwanted(handle)
@@ -200,12 +202,11 @@ class LongPoll:
         ports = RunPorts(
             self._ports.topics, self._ports.fleet, AtHand(measured, timing.steady), Clocks(timing.steady, timing.wall)
         )
-        self._has_tried = True
-        stands = None
+        stands, self._failure = None, ""
         try:
             stands = RebalanceRun(self._group.name, self._options, reference, ports).carry_out(CARRY_OUT_S)
         except KgsError as e:
-            _log.warning("a change is left to a run: %s", e)
+            self._failure = f"left to a run: {e}"
         if self._reader is None:  # its topics may have been made just now
             self._reader = self._ports.topics.reader()
             news = self._reader.read_to_end() if self._reader is not None else []
@@ -271,4 +272,4 @@ class LongPoll:
         if self._hold is not None:
             waits = watch.recommend(now, target_stands=True)[1].reason or "the record of the last change"
             lines.append(f"{self._hold.why}: until then this waits: {waits}")
-        return "; ".join([*filter(None, (self._trouble, self._unmeasured)), *lines])
+        return "; ".join([*filter(None, (self._trouble, self._unmeasured, self._failure)), *lines])

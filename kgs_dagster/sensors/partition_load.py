@@ -13,6 +13,7 @@ from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
 from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.resources import group_options
+from kgs_dagster.run_process import CONTROL_LOG, DagsterLog, logging_to
 from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
@@ -59,7 +60,7 @@ def partition_load_sensor(
             if hung := turn.hung:
                 context.log.error(f"{hung}: this one goes past it")
             try:
-                with connect(group, context.instance) as ports:
+                with connect(group, context.instance) as ports, logging_to(DagsterLog(context.log), CONTROL_LOG):
                     found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
                 events = _check_news(context, group, alerts, found)
             except KgsError as e:

@@ -109,10 +109,11 @@ def test_a_tick_that_is_lost_behind_its_change_leaves_no_change_unrecorded(watch
 
 
 @pytest.mark.parametrize("error", [TransientError("Kafka is away"), PermanentError("no right to write")])
-def test_what_a_tick_cannot_do_is_left_to_a_run_which_says_why(watched, error):
+def test_what_a_tick_cannot_do_is_left_to_a_run_which_says_why(watched, error, capsys):
     watched.load, watched.errors["controller"] = GROWN, [error]
     (request,) = watched.evaluate().run_requests
     assert request.run_key == f"g/0/{config_of(request)['measurement_offset']}"
+    assert f"left to a run: {error}" in capsys.readouterr().err
     assert watched.is_sound(watched.rebalance(request))
     assert watched.sim.target().assignment[tp("a")] == 3
 
@@ -253,3 +254,23 @@ def test_a_replacement_is_asked_for_step_by_step_until_it_is_over(watched):
     assert {process.membership.identity.version for process in watched.sim.fleet.living()} == {"2"}
     assert len(watched.sim.owners()) == 4
     assert asked[-1] == [], "and then nothing is asked for"
+
+
+def test_a_tick_carries_out_one_change_after_the_other(watched):
+    """What is given to a consumer that came back names no Target, so the tick goes on, also for the next death."""
+    watched.load = None
+    began = watched.sim.clock.now
+    second = watched.sim.fleet.of(ConsumerId(2))[0]
+    second.kill()
+    watched.tick()
+
+    def first_dies():
+        if watched.sim.clock.now < began + 20:
+            return False
+        watched.sim.fleet.of(ConsumerId(1))[0].kill()
+        watched.sim.start(1)
+        return True
+
+    watched.sim.events.append(first_dies)
+    assert watched.evaluate().run_requests == []
+    assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
