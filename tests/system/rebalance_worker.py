@@ -1,6 +1,7 @@
 """`python -m tests.system.rebalance_worker kgs.yaml CONFIG`: one rebalance run in this process, as a run worker has it.
 
-The instance is that of DAGSTER_HOME. Prints what failed, and leaves with status 1, if anything did.
+With `tick` instead of a configuration it is a tick of the load sensor, as a code server has it. The instance is that of
+DAGSTER_HOME. Prints what failed, and leaves with status 1, if anything did.
 """
 
 import json
@@ -11,13 +12,18 @@ import dagster as dg
 
 from kgs_core.config.file import load_settings
 from kgs_dagster.definitions import build_defs
+from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.settings import name_groups
 
 
 def main(config_file: str, config: str) -> int:
     (group,) = name_groups([(load_settings(Path(config_file), {}), Path(config_file))])
-    job = build_defs(groups=[group]).resolve_job_def("rebalance_job")
+    defs = build_defs(groups=[group])
+    job = defs.resolve_job_def("rebalance_job")
     with dg.DagsterInstance.get() as instance:
+        if config == "tick":
+            partition_load_sensor(group).evaluate_tick(dg.build_sensor_context(instance=instance, definitions=defs))
+            return 0
         result = job.execute_in_process(
             run_config={"resources": {"rebalance": {"config": json.loads(config)}}},
             instance=instance,

@@ -27,6 +27,7 @@ from kgs_core.monitor.kafka.topic import Publisher, create_topic
 from kgs_core.monitor.speeds import Measure, Measurement, PartitionSpeed, Reading, Verdict
 from kgs_core.runtime.group_status import load_group
 from kgs_dagster.definitions import build_defs
+from kgs_dagster.jobs.rebalance import TARGET
 from kgs_dagster.run_process import process_of
 from kgs_dagster.sensors.long_poll import Timing
 from kgs_dagster.sensors.partition_load import partition_load_sensor
@@ -103,9 +104,10 @@ class Rig:
         )
 
     def start(self, environ: Mapping[str, str], **config: Any) -> "subprocess.Popen[str]":
-        """A run in a process of its own."""
+        """A run in a process of its own; without a configuration a tick of the load sensor."""
+        asked = json.dumps(config) if config else "tick"
         return subprocess.Popen(
-            [sys.executable, "-m", "tests.system.rebalance_worker", str(self.config), json.dumps(config)],
+            [sys.executable, "-m", "tests.system.rebalance_worker", str(self.config), asked],
             cwd=ROOT,
             env={**os.environ, "DAGSTER_HOME": str(self.home), **environ},
             stdout=subprocess.PIPE,
@@ -113,6 +115,11 @@ class Rig:
             text=True,
             start_new_session=True,
         )
+
+    def tick(self) -> dg.SensorResult:
+        """A tick of the load sensor in this process."""
+        sensor = partition_load_sensor(self.group, timing=Timing(length_s=15.0))
+        return sensor.evaluate_tick(dg.build_sensor_context(instance=self.instance, definitions=self.defs))
 
     def target(self) -> Target | None:
         newest = load_group(self.settings)[2].target
@@ -212,6 +219,23 @@ def test_the_next_run_goes_on_wherever_one_was_killed(
 
 
 @pytest.mark.chaos
+def test_a_change_whose_tick_was_killed_is_made_once_and_recorded(rig: Rig, tmp_path: Path) -> None:
+    """Behind its Target, whose consumers and record nobody has asked for: a process, since it must die."""
+    rig.admin.create_topic(rig.topic, 4)
+    process = rig.start(crash_at("after-write", tmp_path))
+    try:
+        assert process.wait(120) == -signal.SIGKILL, process.communicate()[0]
+    finally:
+        process.kill()
+        process.communicate()
+    consumer, record = rig.tick().run_requests
+    assert (consumer.tags["kgs/consumer"], record.tags[TARGET].split("-")[:2]) == ("1", ["written", "0"])
+    target = rig.target()
+    assert target is not None
+    assert len(target.history) == 1
+
+
+@pytest.mark.chaos
 def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
     """The first one waits for a consumer that nobody starts; the second one has other speeds."""
     create_topics(rig.settings, rig.admin)
@@ -234,19 +258,14 @@ def test_of_two_runs_at_once_the_newer_one_counts(rig: Rig) -> None:
 def test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it(rig: Rig) -> None:
     """With the real monitor: topics, window, publishing and all; the tick itself fences, packs and writes."""
     rig.admin.create_topic(rig.topic, 4)
-    sensor = partition_load_sensor(rig.group, timing=Timing(length_s=15.0))
-
-    def tick() -> dg.SensorResult:
-        return sensor.evaluate_tick(dg.build_sensor_context(instance=rig.instance, definitions=rig.defs))
-
-    consumer, record = tick().run_requests
+    consumer, record = rig.tick().run_requests
     assert consumer.tags["kgs/consumer"] == "1"
     assert record.run_key.startswith(f"{rig.settings.group}/written-0-")
     with members(rig.settings, 1) as started:
-        assert [each.run_key for each in tick().run_requests] == [record.run_key], "nothing has recorded it yet"
+        assert [each.run_key for each in rig.tick().run_requests] == [record.run_key], "nothing has recorded it yet"
         assert read_by(list(started)) == 1
         assert rig.run(**record.run_config["resources"]["rebalance"]["config"]).success
-        result = tick()
+        result = rig.tick()
     assert result.run_requests == []
     assert result.skip_message is not None
     assert "1 consumer read 4 of 4 partitions" in result.skip_message
