@@ -8,7 +8,6 @@ comes after reads from the topics what was before it, and what has become of it.
 """
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -63,19 +62,22 @@ class RebalanceRun:
         self._earlier: Sequence[Received[Message]] | None = None
         self.problems: tuple[str, ...] = ()
 
+    def measure_for_record(self) -> Measured:
+        """The measurement that the change was decided by: that of `measure`, unless it began before the run."""
+        return self._reference.packed_by(self._ports.feed) or self.measure()
+
     def measure(self) -> Measured:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
-        counts, and where that is no better, one of its own. One that was packed by before the run never is too old: it
-        is for the record, and the controller looks for a newer one.
+        counts, and where that is no better, one of its own.
 
         Raises:
             MeasurementError: none was to be had that is young enough.
             PortError: Kafka does not answer, or refuses.
         """
         now = self._clocks.steady()
-        limit_s = math.inf if self._reference.written is not None else self._options.membership.max_measurement_age_s
+        limit_s = self._options.membership.max_measurement_age_s
         if self._measured is not None and not self._is_logged and self._aged(now).age_s > limit_s:
             self._measured = None
         if self._measured is None:
@@ -238,10 +240,8 @@ class RebalanceRun:
         """The group before the Target that was written for this run; None: there is no such Target, or no longer."""
         if self._earlier is None:
             return None
-        watch = self._observer(self._earlier)
-        measured = self.measure() if self._reference.packs else None
-        is_its_own = measured is not None and measured.measurement_offset == self._reference.measurement_offset
-        return watch.observed(measured, self._clocks.steady()).state if measured and is_its_own else watch.state
+        watch, measured = self._observer(self._earlier), self._reference.packed_by(self._ports.feed)
+        return watch.state if measured is None else watch.observed(measured, self._clocks.steady()).state
 
     def _started_s(self) -> float | None:
         target, newest = self._state.view.target, self._state.view.newest()

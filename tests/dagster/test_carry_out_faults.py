@@ -245,6 +245,19 @@ def test_who_has_come_reads_at_once_though_a_change_that_can_wait_is_due(watched
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
+def test_a_record_run_that_begins_beside_a_silent_consumer_packs_without_it(watched):
+    """The Target's measurement is too old to pack by then: the run looks for a newer one, for it alone may write."""
+    watched.sim.start(3)
+    watched.sim.go_by(3.0)
+    watched.sim.fleet.of(ConsumerId(2))[0].is_frozen = True
+    watched.load = GROWN
+    (request,) = watched.evaluate().run_requests
+    watched.sim.go_by(35.0)
+    watched.sim.publish(**GROWN)
+    watched.rebalance(request)
+    assert 2 not in watched.sim.target().assignment.values()
+
+
 # What is recorded
 
 
