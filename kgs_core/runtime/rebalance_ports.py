@@ -72,7 +72,7 @@ class Reference:
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0
 
     def packed_by(self, feed: Feed) -> Measured | None:
-        """The measurement that the Target at `written` was packed by, however old; None: not known, or there is none."""
+        """The measurement that the Target at `written` was packed by, however old; None: there is none."""
         return None if self.written is None or self.measurement_offset is None else feed.at(self.measurement_offset)
 
     def divided(
