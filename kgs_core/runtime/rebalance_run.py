@@ -8,13 +8,11 @@ comes after reads from the topics what was before it, and what has become of it.
 """
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kgs_core.config.membership import MembershipSettings
-from kgs_core.errors import MeasurementError, TransientError, UnsafeError
+from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
 from kgs_core.group.controller.capacity import group_capacity
 from kgs_core.group.controller.desired_state import is_placed
 from kgs_core.group.controller.observer import GroupObserver
@@ -31,7 +29,7 @@ from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_se
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
-from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.shutdown import stop_after
 
 _log = logging.getLogger(__name__)
 PATIENCE_S = 60.0
@@ -192,7 +190,7 @@ class RebalanceRun:
         if self._reference.packs:
             self.measure()
         self._drive(patience_s, lambda state: state.name is State.GROUP_MANAGEMENT)
-        with _patience(patience_s) as stop:
+        with stop_after(patience_s) as stop:
             self._loop_begun.go_on(stop, is_placed)
         return self._state.view.target
 
@@ -258,12 +256,17 @@ class RebalanceRun:
         now = self._clocks.steady()
         self._began = now if self._began is None else self._began
         patience_s = max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
-        with _patience(patience_s) as stop:
+        with stop_after(patience_s) as stop:
             loop = self._loop
             if loop is None:
                 loop = self._loop = self._new_loop()
                 loop.start(stop)
-            outcome = loop.go_on(stop, until)
+            try:
+                outcome = loop.go_on(stop, until)
+            except FencedError:
+                if self._reference.written is None:
+                    raise
+                outcome = ControllerOutcome(Result.SUPERSEDED, "whoever began it goes on with it")
         if outcome is None and stop.is_set and not until(self._state):
             raise TransientError(
                 f"group {self._group}: the run was not done after {patience_s:g} s, for Kafka did not answer: the next "
@@ -303,16 +306,3 @@ class RebalanceRun:
 def longest_run_s(membership: MembershipSettings) -> float:
     """Longest time that a run may hold the right to write; an older one hangs and may be fenced."""
     return membership.group_management_timeout_s + 2 * PATIENCE_S
-
-
-@contextmanager
-def _patience(seconds: float) -> Iterator[StopFlag]:
-    """A flag that is set after `seconds`."""
-    stop = StopFlag()
-    timer = threading.Timer(seconds, stop.set)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield stop
-    finally:
-        timer.cancel()

@@ -33,6 +33,19 @@ class StopFlag:
 
 
 @contextmanager
+def stop_after(seconds: float) -> Iterator[StopFlag]:
+    """A flag that is set after `seconds`, unless the block ends before."""
+    stop = StopFlag()
+    timer = threading.Timer(seconds, stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()
+
+
+@contextmanager
 def stop_on_signals() -> Iterator[StopFlag]:
     """A flag that SIGTERM and SIGINT set while the block runs; main thread only.
 

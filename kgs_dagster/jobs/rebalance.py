@@ -29,6 +29,7 @@ WRITES_WITHIN_S = 30.0
 """A run that has written no Target for so long will write none soon."""
 RECORDED_WITHIN_S = 600.0
 _REMEMBERED = 10
+_WRITTEN = "written-"
 _NOT_BEGUN = frozenset({dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING})
 
 
@@ -38,12 +39,12 @@ class Hold:
 
     Attributes:
         target_stands: no other Target is to be expected soon.
-        is_running: a run has begun, and alone may write.
+        is_writing: a run that decides by itself has begun, and alone may write.
     """
 
     why: str
     target_stands: bool
-    is_running: bool
+    is_writing: bool
 
 
 def rebalance_job(group: GroupConfig) -> AssetJob:
@@ -115,7 +116,7 @@ class RebalanceRuns:
             return Hold(
                 f"rebalance run {run.run_id[:8]} is in progress since {age_s:.0f} s",
                 has_written or age_s > WRITES_WITHIN_S,
-                is_running=any(record.dagster_run.status not in _NOT_BEGUN for record in found),
+                is_writing=any(_may_write(record.dagster_run) for record in found),
             )
         return self._back_off()
 
@@ -177,7 +178,7 @@ class RebalanceRuns:
         if left_s <= 0:
             return None
         which = "the last rebalance run" if len(failed) == 1 else f"the last {len(failed)} rebalance runs"
-        return Hold(f"{which} failed, the next one in {left_s:.0f} s", target_stands=True, is_running=False)
+        return Hold(f"{which} failed, the next one in {left_s:.0f} s", target_stands=True, is_writing=False)
 
     def _failed(self) -> list[dg.RunRecord]:
         """The last runs, as far as they failed without one between that did not; the newest first."""
@@ -191,13 +192,18 @@ class RebalanceRuns:
             return list(self._instance.get_run_records(wanted, limit=_REMEMBERED))
 
 
+def _may_write(run: dg.DagsterRun) -> bool:
+    """Not so the record of a change: who began that goes on with it, and may fence the run."""
+    return run.status not in _NOT_BEGUN and not run.tags.get(TARGET, "").startswith(_WRITTEN)
+
+
 def _has_failed(run: dg.DagsterRun) -> bool:
     return run.status is dg.DagsterRunStatus.FAILURE and UNFINISHED not in run.tags
 
 
 def _record_of(target: Received[Target]) -> str:
     """Offsets begin anew where topics are made anew."""
-    return f"written-{target.offset}-{target.timestamp_ms}"
+    return f"{_WRITTEN}{target.offset}-{target.timestamp_ms}"
 
 
 def _text(offset: int | None) -> str:

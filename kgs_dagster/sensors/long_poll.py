@@ -8,13 +8,14 @@ is carried out here and now, by the controller's own fenced steps; the run that 
 While a run is in progress, it alone does what is due.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
-from kgs_core.errors import KgsError, MeasurementError, TransientError
+from kgs_core.errors import FencedError, KgsError, MeasurementError, TransientError
 from kgs_core.group.controller.observer import GroupObserver, Recommendation
 from kgs_core.group.controller.state import LastMeasurement, Options
 from kgs_core.group.protocol import Message, Received
@@ -43,6 +44,7 @@ AGAIN_S = 5.0
 """Between two tries at a change that does not come about: each fences whoever else may be at it."""
 LATE_S = 0.5
 """For what was just written to come back."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class LongPoll:
         now = self._timing.steady()
         after, recommended = watch.recommend(now)
         self._hold = self._held(watch, recommended)
-        may_write = now >= self._writes_from and (self._hold is None or not self._hold.is_running)
+        may_write = now >= self._writes_from and (self._hold is None or not self._hold.is_writing)
         if recommended.is_urgent and may_write:
             watch = self._carried_out(watch, now)
             now = self._timing.steady()
@@ -205,6 +207,8 @@ class LongPoll:
         stands, self._failure = None, ""
         try:
             stands = RebalanceRun(self._group.name, self._options, reference, ports).carry_out(CARRY_OUT_S)
+        except FencedError:
+            _log.info("another controller is at work")
         except KgsError as e:
             self._failure = f"left to a run: {e}"
         if self._reader is None:  # its topics may have been made just now

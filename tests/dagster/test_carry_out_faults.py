@@ -258,6 +258,28 @@ def test_a_record_run_that_begins_beside_a_silent_consumer_packs_without_it(watc
     assert 2 not in watched.sim.target().assignment.values()
 
 
+def test_who_began_a_change_goes_on_beside_the_run_that_records_it(watched):
+    """The run is fenced by the next tick while it waits for a consumer, and that is no failure of its own."""
+    watched.load = GROWN
+    *_, request = watched.evaluate().run_requests  # nobody starts consumer 3: the run waits for it
+    written = watched.sim.target()
+    began = watched.sim.clock.now
+
+    def overtaken():
+        if watched.sim.clock.now < began + 10:
+            return False
+        watched.sim.events.clear()
+        watched.load = dict.fromkeys(FOUR, 90)
+        watched.evaluate()
+        return True
+
+    watched.sim.events.append(overtaken)
+    done = watched.rebalance(request)
+    assert watched.sim.target() != written
+    assert done.success
+    assert recorded(done)["handover"]["outcome"].startswith("superseded: ")
+
+
 # What is recorded
 
 
