@@ -21,8 +21,8 @@ from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.progress import SHARE_RECORDS
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import KafkaAdmin, admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
@@ -122,7 +122,7 @@ def run_capacity_test(settings: Settings, seconds: float, progress: Progress, st
     Raises:
         PermanentError: no backlog, or one of which too many records are bad. Else what a consumer raises.
     """
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     backlog = _find_backlog(settings, admin)
     name = f"{FOLDER}{uuid.uuid4().hex[:8]}"
     open_lake(settings.lake).probe()

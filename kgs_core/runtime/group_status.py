@@ -11,8 +11,7 @@ from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.clock import age_s
@@ -43,7 +42,7 @@ class GroupWatch:
             TransientError: Kafka does not answer.
         """
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
         self._observe = observe
@@ -110,7 +109,7 @@ def hears_controller(settings: Settings) -> bool:
     Raises:
         PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
-    measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
+    measurements = load_history(settings, admin_of(settings), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
 

@@ -170,12 +170,9 @@ class Operator:
         """Twice does no harm: the newest one counts, and both say the same."""
         from kgs_core.group.topics.operator_topic import OperatorTopicWriter
         from kgs_core.group.topics.topics import GroupTopic, GroupTopics
-        from kgs_core.kafka.admin import KafkaAdmin
-        from kgs_core.kafka.client_config import admin_client
+        from kgs_core.kafka.admin import admin_of
 
-        writer = OperatorTopicWriter(
-            GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.OPERATOR])
-        )
+        writer = OperatorTopicWriter(GroupTopics(self.settings, admin_of(self.settings), [GroupTopic.OPERATOR]))
         try:
             if isinstance(desired, DesiredState) and desired.apply_ms is not None:
                 writer.ask_for_plan(desired)

@@ -8,8 +8,7 @@ from kgs_core.group.topics.controller_writer import KafkaControllerWriter
 from kgs_core.group.topics.hanging_transactions import HangingTransactions
 from kgs_core.group.topics.topic_reader import READ_TIMEOUT_S, KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 
 
 class GroupConnections:
@@ -33,7 +32,7 @@ class GroupConnections:
         Raises:
             PortError, ConfigError: Kafka does not answer, or refuses; topics that are not as they must be.
         """
-        admin = KafkaAdmin(admin_client(self._settings))
+        admin = admin_of(self._settings)
         names = [each.of(self._settings.group) for each in GroupTopic]
         if len(admin.describe(names)) < len(names):
             return None
@@ -45,7 +44,7 @@ class GroupConnections:
         Raises:
             PortError, ConfigError: see `reader`.
         """
-        admin = KafkaAdmin(admin_client(self._settings))
+        admin = admin_of(self._settings)
         create_topics(self._settings, admin)
         topics = GroupTopics(self._settings, admin)
         writer = KafkaControllerWriter(topics)

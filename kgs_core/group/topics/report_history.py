@@ -5,8 +5,7 @@ from kgs_core.errors import PortError, ProtocolError
 from kgs_core.group.protocol import Received
 from kgs_core.group.protocol.codec import decode
 from kgs_core.group.topics.topics import GroupTopic
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.records import Record, read_until
 from kgs_core.model import OffsetRange, TopicPartition
@@ -25,7 +24,7 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
         PortError: Kafka does not answer, or refuses.
     """
     topic = GroupTopic.REPORTS.of(settings.group)
-    admin, tp = KafkaAdmin(admin_client(settings)), TopicPartition(topic, 0)
+    admin, tp = admin_of(settings), TopicPartition(topic, 0)
     if topic not in admin.describe([topic]):
         return GroupUsage()
     while True:

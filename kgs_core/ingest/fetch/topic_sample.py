@@ -8,8 +8,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.errors import port_error
 from kgs_core.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
@@ -42,7 +41,7 @@ def sample_topic(settings: Settings, topic: str, records: int, seconds: float) -
         ConfigError: there is no such topic.
         PortError: Kafka did not answer, or refused.
     """
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     found = admin.describe([topic]).get(topic)
     if found is None:
         raise ConfigError(

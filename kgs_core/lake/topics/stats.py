@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError, UnsafeError, one_line
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
@@ -96,7 +95,7 @@ class LakeView:
         """Connects on first use; `timeout_s` is the longest wait for an answer of Kafka."""
         self._settings = settings
         self._lake = open_lake(settings.lake)
-        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._admin = admin_of(settings, timeout_s)
         self._pinned: dict[str, PinnedTable] = {}
         self._contents: dict[str, TableContents] = {}
         self._seen: set[str] = set()

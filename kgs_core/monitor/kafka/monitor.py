@@ -8,8 +8,7 @@ from typing import Protocol, Self
 
 from kgs_core.config import Settings
 from kgs_core.errors import MeasurementError, PermanentError, TransientError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import Publisher, create_topic, load_history
@@ -56,7 +55,7 @@ class Monitor:
         """
         self._settings = settings
         self._sizes = sizes or PartitionSizes(settings)
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._window = Window(settings.monitor.window_s, settings.monitor.min_span_s)
         self._publisher: Publisher | None = None
         if publish:
@@ -184,7 +183,7 @@ def _check_topics(settings: Settings, found: Measurement) -> None:
     if found.speeds:
         return
     rules = " or ".join(f"'{rule.topic or rule.pattern}'" for rule in settings.topics)
-    names = [name for name in KafkaAdmin(admin_client(settings)).list_topics() if not settings.is_internal(name)]
+    names = [name for name in admin_of(settings).list_topics() if not settings.is_internal(name)]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     there = f"the topics are {', '.join(names[:_SHOWN])}{more}" if names else "it has no topics"
     raise PermanentError(

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError, one_line
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.kafka_python import open_kafka_python
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.broker_requests import Batches, BrokerRequests, LogSizes
@@ -61,7 +60,7 @@ class PartitionSizes:
     def __init__(self, settings: Settings) -> None:
         """Connects. Raises `PortError` or `ConfigError`: no answer, a wrong password, settings that cannot be used."""
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings), TIMEOUT_S)
+        self._admin = admin_of(settings, TIMEOUT_S)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
         self._connect()
         self._chosen = settings.monitor.measure
