@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicPartition
+from kgs_core.monitor.kafka.load import bytes_per_record
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.speeds import Reading
 from kgs_core.reporting.bad_shares import share_text
@@ -215,18 +216,13 @@ class _Pass:
 
 
 def _find_backlog(settings: Settings, admin: KafkaAdmin) -> _Backlog:
-    sizes = PartitionSizes(settings)
-    try:
+    with closing(PartitionSizes(settings)) as sizes:
         reading = sizes.read()
-    finally:
-        sizes.close()
-    logs = {tp: log for tp, log in reading.partitions.items() if log.end_offset > log.log_start}
-    each: dict[TopicPartition, float] = {}
-    for tp, log in logs.items():
-        whole = log.size_bytes / (log.end_offset - log.log_start) if log.size_bytes is not None else None
-        found = log.bytes_per_record if whole is None else whole
-        if found is not None:
-            each[tp] = found
+    each = {
+        tp: size
+        for tp, log in reading.partitions.items()
+        if log.end_offset > log.log_start and (size := bytes_per_record(log)) is not None
+    }
     specs = {
         topic: replace(spec, rule=spec.rule.model_copy(update={"start": "earliest"}))
         for topic, spec in resolve_tables(settings, {tp.topic for tp in each}).items()

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from kgs_core.config import Settings
 from kgs_core.errors import PortError
@@ -22,9 +21,10 @@ from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
+from kgs_core.system.closing import Closing
 
 
-class GroupWatch:
+class GroupWatch(Closing):
     """Looks at the group again and again; a context manager that ends its connections. For one thread.
 
     Attributes:
@@ -49,12 +49,6 @@ class GroupWatch:
         self.snapshot: LakeSnapshot | None = None
         self.view = GroupView()
         self._take(self._topic_reader.read_to_end())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def look(self, *, with_lake: bool = True) -> GroupStatus:
         """The group as it is now; `with_lake`: also how much the lake has not read yet.

@@ -1,7 +1,6 @@
 """The group's topics, connected to when they are needed: as an observer, or as the one who has the right to write."""
 
 from contextlib import ExitStack
-from typing import Self
 
 from kgs_core.config import Settings
 from kgs_core.group.topics.controller_writer import KafkaControllerWriter
@@ -9,9 +8,10 @@ from kgs_core.group.topics.hanging_transactions import HangingTransactions
 from kgs_core.group.topics.topic_reader import READ_TIMEOUT_S, KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.kafka.admin import admin_of
+from kgs_core.system.closing import Closing
 
 
-class GroupConnections:
+class GroupConnections(Closing):
     """Connections to the topics of one group; a context manager that ends them. For one thread."""
 
     def __init__(self, settings: Settings, read_timeout_s: float = READ_TIMEOUT_S) -> None:
@@ -19,12 +19,6 @@ class GroupConnections:
         self._settings = settings
         self._read_timeout_s = read_timeout_s
         self._held = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def reader(self) -> KafkaGroupTopicReader | None:
         """For who only reads; None: the topics are not there yet. Makes nothing.

@@ -42,14 +42,11 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
 def _read(settings: Settings, tp: TopicPartition, first: int, span: OffsetRange, period: Period) -> GroupUsage:
     count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
     where = settings.kafka.bootstrap_servers
-    consumer = consumer_of(settings)
-    try:
+    with consumer_of(settings) as consumer:
         for record in read_until(consumer, tp, OffsetRange(first, first + 1), _PATIENCE_S, where=where):
             known_since_ms = record.timestamp()[1]
         for record in read_until(consumer, tp, span, _PATIENCE_S, where=where, at_once=_AT_ONCE):
             refused += not _take(count, record, period.until_ms)
-    finally:
-        consumer.close()
     return count.usage(period, known_since_ms, refused)
 
 

@@ -66,20 +66,18 @@ def _read(
         return taken
     left = set(spans)
     where, what = settings.kafka.bootstrap_servers, f"read topic '{topic}'"
-    consumer = consumer_of(settings)
-    try:
-        consumer.assign([KafkaPosition(topic, partition, span.start) for partition, span in spans.items()])
-        while left and time.monotonic() < until:
-            for record in arrived(consumer, _AT_ONCE, _POLL_S):
-                partition, error = record.partition(), record.error()
-                if error is None and record.offset() < spans[partition].end:
-                    taken[partition].append(record)
-                if error is not None and error.code() not in {PARTITION_END, *RANGE_ERRORS}:
-                    raise port_error(where, what, error)
-                if error is not None or record.offset() + 1 >= spans[partition].end:
-                    left.discard(partition)
-    except KafkaException as e:
-        raise port_error(where, what, e.args[0]) from e
-    finally:
-        consumer.close()
+    with consumer_of(settings) as consumer:
+        try:
+            consumer.assign([KafkaPosition(topic, partition, span.start) for partition, span in spans.items()])
+            while left and time.monotonic() < until:
+                for record in arrived(consumer, _AT_ONCE, _POLL_S):
+                    partition, error = record.partition(), record.error()
+                    if error is None and record.offset() < spans[partition].end:
+                        taken[partition].append(record)
+                    if error is not None and error.code() not in {PARTITION_END, *RANGE_ERRORS}:
+                        raise port_error(where, what, error)
+                    if error is not None or record.offset() + 1 >= spans[partition].end:
+                        left.discard(partition)
+        except KafkaException as e:
+            raise port_error(where, what, e.args[0]) from e
     return taken | ({None: []} if left else {})

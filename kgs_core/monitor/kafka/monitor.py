@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol
 
 from kgs_core.config import Settings
 from kgs_core.errors import MeasurementError, PermanentError, TransientError
@@ -13,6 +13,7 @@ from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import Publisher, create_topic, load_history
 from kgs_core.monitor.speeds import Measurement, Reading, Window
+from kgs_core.system.closing import Closing
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
@@ -41,7 +42,7 @@ class ReadsPartitions(Protocol):
         """End the connections."""
 
 
-class Monitor:
+class Monitor(Closing):
     """Measures the write speeds of all topics that the settings name; a context manager that ends its connections.
 
     Its methods raise `TransientError` where Kafka does not answer, `PermanentError` where it refuses.
@@ -61,12 +62,6 @@ class Monitor:
         if publish:
             create_topic(settings, self._admin)
             self._publisher = Publisher(settings)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def is_full(self) -> bool:

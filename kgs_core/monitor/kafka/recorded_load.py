@@ -29,14 +29,11 @@ def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: 
     if topic not in admin.describe([topic]):
         raise ConfigError([f"topic {topic}: is not there: `kgs monitor` makes it and publishes to it"])
     start, end = (admin.offsets_at([tp], moment)[tp] for moment in (since_ms, until_ms))
-    consumer = consumer_of(settings)
-    try:
-        where = settings.kafka.bootstrap_servers
+    where = settings.kafka.bootstrap_servers
+    with consumer_of(settings) as consumer:
         records = read_until(consumer, tp, OffsetRange(start, end), _PATIENCE_S, where=where)
         values = ((record.timestamp()[1], record.value() or b"") for record in records)
         found = list(published_speeds(_thinned(values, topic, interval_s)))
-    finally:
-        consumer.close()
     if not found:
         raise ConfigError([f"topic {topic}: no measurement in that time: name another time, or start `kgs monitor`"])
     return found
