@@ -12,6 +12,7 @@ from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.ports import PinnedTable, TableContents
+from kgs_core.reporting.sums import whole_sum
 
 _TIMEOUT_S = 3.0
 T = TypeVar("T")
@@ -52,9 +53,7 @@ class TableView:
     @property
     def lag(self) -> int | None:
         """Offsets that are not yet in the lake; None if a partition's lag, or the set of partitions, is unknown."""
-        lags = [self.lag_of(partition) for partition in self.ends]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if lags and len(known) == len(lags) else None
+        return whole_sum(map(self.lag_of, self.ends)) if self.ends else None
 
 
 def with_sides(views: Iterable[TableView]) -> list[TableView]:
@@ -80,12 +79,12 @@ class LakeSnapshot:
     @property
     def rows(self) -> int | None:
         """Rows of all tables; None if those of one are unknown."""
-        return _sum([table.rows for table in each_once(with_sides(self.tables))])
+        return whole_sum(table.rows for table in each_once(with_sides(self.tables))) if self.tables else None
 
     @property
     def lag(self) -> int | None:
         """Offsets of all tables that are not yet in the lake; None if those of one are unknown."""
-        return _sum([table.lag for table in self.tables])
+        return whole_sum(table.lag for table in self.tables) if self.tables else None
 
 
 class LakeView:
@@ -184,8 +183,3 @@ def _view_of(topic: str, table: str, found: TableContents | None, dead_letters: 
         return TableView(topic, table, dead_letters=dead_letters)
     known = found.rows, found.size_bytes, found.files, dead_letters, found.version
     return TableView(topic, table, *known, fields=found.fields)
-
-
-def _sum(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if values and len(known) == len(values) else None
