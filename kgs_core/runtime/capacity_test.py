@@ -33,6 +33,7 @@ from kgs_core.monitor.speeds import Reading
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.runtime.throughput_log import BadTopics
 from kgs_core.spark.session import start_spark, stop_spark
+from kgs_core.system.closing import Closing
 from kgs_core.system.shutdown import StopFlag
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def run_capacity_test(settings: Settings, seconds: float, progress: Progress, st
     return CapacityResult(tuple(cycles), backlog.stored_bytes, len(backlog.ends), len(backlog.specs), passes)
 
 
-class _Pass:
+class _Pass(Closing):
     """Reads everything once, into new tables; a context manager."""
 
     def __init__(self, trial: Settings, backlog: _Backlog, admin: KafkaAdmin, spark: "SparkSession") -> None:
@@ -164,10 +165,8 @@ class _Pass:
             self._topics[topic] = state
         self._ingest = Ingest(self._topics, trial.consumer, runner, admin, self._offsets)
 
-    def __enter__(self) -> "_Pass":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the clients."""
         self._ingest.close()
         self._offsets.close()
 

@@ -21,13 +21,14 @@ from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures,
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.fencings import Fencings
 from kgs_core.runtime.group_status import GroupWatch
+from kgs_core.system.closing import Closing
 
 _log = logging.getLogger(__name__)
 _RECORDS_TIMEOUT_S = 3.0
 _HOUR_S = 3600.0
 
 
-class MetricsReader:
+class MetricsReader(Closing):
     """Looks at one group; any thread may call `page`, one thread the rest. A context manager.
 
     A failed look leaves no figures: what was true a minute ago may be wrong. Counters continue from their last
@@ -49,10 +50,8 @@ class MetricsReader:
         self._page = MetricsPage(settings.group)
         self._audits = _Audits(settings, audit_every_h) if audit_every_h is not None else None
 
-    def __enter__(self) -> "MetricsReader":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End all connections, and audits."""
         self._disconnect()
         self._fencings.close()
         if self._times is not None:
