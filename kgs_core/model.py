@@ -1,7 +1,9 @@
 """The nouns that every room shares; immutable."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, NewType
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, NewType, TypeVar
+
+_V = TypeVar("_V")
 
 ConsumerId = NewType("ConsumerId", int)
 """Number of one reader, >= 1."""
@@ -19,6 +21,19 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         """`topic:partition`, as it is written on the command line and in messages."""
         return f"{self.topic}:{self.partition}"
+
+
+def by_topic(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:
+    """Topic -> number of a partition -> its value, in the order given."""
+    found: dict[str, dict[int, _V]] = {}
+    for tp, value in values.items():
+        found.setdefault(tp.topic, {})[tp.partition] = value
+    return found
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Topic -> numbers of its partitions, each once, in the order given."""
+    return {topic: [*numbers] for topic, numbers in by_topic(dict.fromkeys(partitions)).items()}
 
 
 BytesPerSecond = float

@@ -10,7 +10,7 @@ from kgs_core.errors import KgsError, UnsafeError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import TopicId, TopicPartition, by_topic
 from kgs_core.ports import PinnedTable, TableContents
 from kgs_core.reporting.sums import whole_sum
 
@@ -109,9 +109,7 @@ class LakeView:
         tables = [self._table(topic, problems) for topic in self._specs]
         tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
         ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
-        of_topic: dict[str, dict[int, int | None]] = {}
-        for tp in tps:
-            of_topic.setdefault(tp.topic, {})[tp.partition] = ends.get(tp)
+        of_topic = by_topic({tp: ends.get(tp) for tp in tps})
         found = tuple(replace(table, ends=of_topic.get(table.topic, {})) for table in tables)
         return LakeSnapshot(found, tuple(dict.fromkeys(problems)))
 
