@@ -1,8 +1,9 @@
-"""The nouns that every room shares; immutable."""
+"""The nouns that every room shares, immutable; and how many of them are put together."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, NewType, TypeVar
 
+_K = TypeVar("_K")
 _V = TypeVar("_V")
 
 ConsumerId = NewType("ConsumerId", int)
@@ -21,6 +22,14 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         """`topic:partition`, as it is written on the command line and in messages."""
         return f"{self.topic}:{self.partition}"
+
+
+def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
+    """Key -> all its values, keys and values in the order given."""
+    found: dict[_K, list[_V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def by_topic(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:

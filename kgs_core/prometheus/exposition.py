@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from kgs_core.errors import PermanentError
 from kgs_core.metrics import METRICS, MetricKind
+from kgs_core.model import grouped
 from kgs_core.reporting.metric_counters import Histogram
 from kgs_core.reporting.metric_samples import Sample
 from kgs_core.system.closing import Closing
@@ -42,9 +43,7 @@ class _PageCollector(Collector):
 
 def families(page: MetricsPage) -> Iterator[Metric]:
     """The page in prometheus_client's terms, in the order of the table of metrics."""
-    by_metric: dict[str, list[Sample]] = {}
-    for sample in page.samples:
-        by_metric.setdefault(sample.metric, []).append(sample)
+    by_metric = grouped((sample.metric, sample) for sample in page.samples)
     for histogram in page.histograms:
         yield _histogram(page.group, histogram)
     for name in METRICS:

@@ -20,7 +20,7 @@ from kgs_core.lake.topics.discovery import UnreadTable, find_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.side_tables import side_tables_of
 from kgs_core.lake.topics.topic_table import has_started
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.model import OffsetRange, TopicPartition, grouped
 from kgs_core.ports import Lake
 
 AWAY_AFTER = 2
@@ -57,12 +57,9 @@ def audit_lake(
     admin = admin_of(settings) if with_log else None
     unread: list[UnreadTable] = []
     specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics, unread)
-    by_table: dict[str, list[TableSpec]] = {}
-    for spec in specs:
-        by_table.setdefault(spec.table, []).append(spec)
     found: dict[str, TableAudit] = {}
     lake_unread, log_unread = 0, 0
-    for same in by_table.values():
+    for same in grouped((spec.table, spec) for spec in specs).values():
         try:
             snapshots = _snapshots(settings, lake, same)
         except PortError as e:

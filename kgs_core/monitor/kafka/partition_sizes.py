@@ -11,7 +11,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.kafka_python import open_kafka_python
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import TopicId, TopicPartition, grouped
 from kgs_core.monitor.kafka.broker_requests import Batches, BrokerRequests, LogSizes
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.cluster_offsets import ClusterOffsets
@@ -44,10 +44,7 @@ class _Partitions:
     unknown: dict[TopicPartition, str] = field(default_factory=dict)
 
     def by_leader(self) -> dict[int, list[TopicPartition]]:
-        found: dict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, broker in self.leaders.items():
-            found[broker].append(tp)
-        return found
+        return grouped((broker, tp) for tp, broker in self.leaders.items())
 
     def drop(self, tp: TopicPartition, reason: str) -> None:
         self.leaders.pop(tp, None)
