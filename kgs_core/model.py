@@ -1,7 +1,10 @@
-"""The nouns that every room shares; immutable."""
+"""The nouns that every room shares, immutable; and how many of them are put together."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, NewType
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, NewType, TypeVar
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 ConsumerId = NewType("ConsumerId", int)
 """Number of one reader, >= 1."""
@@ -19,6 +22,27 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         """`topic:partition`, as it is written on the command line and in messages."""
         return f"{self.topic}:{self.partition}"
+
+
+def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
+    """Key -> all its values, keys and values in the order given."""
+    found: dict[_K, list[_V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def by_topic(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:
+    """Topic -> number of a partition -> its value, in the order given."""
+    found: dict[str, dict[int, _V]] = {}
+    for tp, value in values.items():
+        found.setdefault(tp.topic, {})[tp.partition] = value
+    return found
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Topic -> numbers of its partitions, each once, in the order given."""
+    return {topic: [*numbers] for topic, numbers in by_topic(dict.fromkeys(partitions)).items()}
 
 
 BytesPerSecond = float

@@ -217,12 +217,11 @@ class _Retentions:
         self._due_s = float("-inf")
 
     def __call__(self, topics: Sequence[str]) -> Retentions:
-        from kgs_core.kafka.admin import KafkaAdmin
-        from kgs_core.kafka.client_config import admin_client
+        from kgs_core.kafka.admin import admin_of
 
         if topics and (time.monotonic() >= self._due_s or not self._asked.keys() >= set(topics)):
             self._due_s = time.monotonic() + ASK_EVERY_S
-            admin = KafkaAdmin(admin_client(self._group.settings), ASK_TIMEOUT_S)
+            admin = admin_of(self._group.settings, ASK_TIMEOUT_S)
             self._asked = dict.fromkeys(topics, "") | retentions_of(topics, admin.topic_config)
         return {topic: kept for topic, kept in self._asked.items() if kept}
 

@@ -3,7 +3,6 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from types import TracebackType
 
 from kgs_core.group.membership.membership import Membership
 from kgs_core.group.view.plain_text import counted
@@ -31,9 +30,7 @@ class ReadingLog:
     def __enter__(self) -> None:
         self._thread.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join(LOOK_EVERY_S)  # a database that hangs must not keep the process from ending
 

@@ -80,7 +80,7 @@ def print_result(results: "Sequence[ConditionResult]") -> None:
 
 def density_chart(results: "Sequence[ConditionResult]") -> "Chart":
     """Densities of the rates, one line for each condition."""
-    from kgs_core.monitor.speeds.rates import density
+    from bench.density import density
     from kgs_core.simulation.charts import Chart
 
     lines = {

@@ -5,6 +5,7 @@ again and run by two at once, and what could not be done is tried by the next ru
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from random import randrange
@@ -65,8 +66,7 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
     section = settings.catalog
     if section is None:
         raise ConfigError(["no catalogue is configured: give section 'catalog'; `kgs example --all` explains it"])
-    catalog = open_catalog(settings, section)
-    try:
+    with closing(open_catalog(settings, section)) as catalog:
         lake = open_lake(settings.lake)
         unread: list[UnreadTable] = []
         known = [name for spec in find_tables(settings, lake, (), None, unread) for name in spec.all_tables]
@@ -78,8 +78,6 @@ def register_lake(settings: Settings, done: Callable[[TableRegistration], None],
             done(found)
         for each in unread if not tables else ():
             done(TableRegistration(each.table, "", problem=str(each.error)))
-    finally:
-        catalog.close()
 
 
 def register_tables(

@@ -18,10 +18,7 @@ from kgs_core.demo.supervised_process import SupervisedProcess
 from kgs_core.demo.supervisor import GroupControl, Say
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.group.protocol import DesiredState, RunState
-from kgs_core.group.topics.operator_topic import OperatorTopicWriter
-from kgs_core.group.topics.topics import GroupTopic, GroupTopics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.group.topics.operator_topic import operator_writer
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.tcp_ports import HOST, PortReservation
 
@@ -221,10 +218,5 @@ class DagsterControl(GroupControl):
         return [f"{which} did not end in order and were killed: see {self._home.directory}"]
 
     def _write_stopped(self) -> None:
-        writer = OperatorTopicWriter(
-            GroupTopics(self._settings, KafkaAdmin(admin_client(self._settings)), [GroupTopic.OPERATOR])
-        )
-        try:
+        with operator_writer(self._settings) as writer:
             writer.write(DesiredState(RunState.STOPPED, "kgs demo", round(time.time() * 1000)))
-        finally:
-            writer.close()

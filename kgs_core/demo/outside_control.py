@@ -5,8 +5,7 @@ from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.supervisor import GroupControl
 from kgs_core.errors import ConfigError
 from kgs_core.group.topics.topics import create_topics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.model import TopicPartition
 
 
@@ -31,7 +30,7 @@ def create_demo_topics(settings: Settings) -> None:
         problems.append("--config: kafka.client: the demonstration's generator cannot sign in: use a plain listener")
     if problems:
         raise ConfigError(problems)
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     there = admin.describe(TOPICS)
     partitions = [TopicPartition(topic, n) for topic, found in there.items() for n in range(found.partitions)]
     ends = admin.offsets(partitions, "latest") if partitions else {}

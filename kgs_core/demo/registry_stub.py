@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -183,11 +183,8 @@ class StubRegistry:
 @contextmanager
 def running_registry(port: int | None = None) -> Iterator[StubRegistry]:
     """A registry that ends with the block."""
-    registry = StubRegistry(port)
-    try:
+    with closing(StubRegistry(port)) as registry:
         yield registry
-    finally:
-        registry.close()
 
 
 def _is_valid(kind: SchemaKind, text: str) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.supervised_process import death, end_in_order, last_words
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.system.closing import Closing
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.subprocesses import ChildProcess
 
@@ -47,7 +48,7 @@ class GroupControl:
         """Ends whatever is left of it and its consumers, at once."""
 
 
-class Supervisor:
+class Supervisor(Closing):
     """The generator and the group over a running broker; a context manager that kills what is left of them."""
 
     def __init__(
@@ -114,9 +115,7 @@ class Supervisor:
         self.end_generator()
         return [*self.control.end(interrupt), *end_in_order(self.generator, _END_TIMEOUT_S, interrupt)]
 
-    def __enter__(self) -> "Supervisor":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Kill what has not ended in order."""
         self.generator.kill()
         self.control.kill()

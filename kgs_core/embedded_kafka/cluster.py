@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import NoReturn, Self
 
 from confluent_kafka import KafkaException
@@ -20,6 +19,7 @@ from kgs_core.embedded_kafka.jars import kafka_jars
 from kgs_core.embedded_kafka.node import KafkaNode, Launcher
 from kgs_core.errors import PermanentError
 from kgs_core.spark.java import find_java
+from kgs_core.system.closing import Closing
 from kgs_core.system.files import write_whole
 from kgs_core.system.locks import process_lock
 from kgs_core.system.tcp_ports import HOST, PortReservation
@@ -47,7 +47,7 @@ class _Cluster:
     ports: Sequence[int]
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(Closing):
     """A running cluster; a context manager that ends it. Its nodes are killed when this process ends in any way.
 
     Attributes:
@@ -155,14 +155,6 @@ class EmbeddedKafka:
     def close(self) -> None:
         """Ends every node: SIGTERM, and SIGKILL for what is still there 20 s later. A second call does nothing."""
         self._held.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def prepare_kafka(log: Callable[[str], None]) -> Path:

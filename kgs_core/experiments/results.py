@@ -5,6 +5,7 @@ A place that cannot be read or written, and a file of something else, raises `Co
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -98,14 +99,22 @@ def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
     Raises:
         ConfigError: no such file, or one of something else.
     """
-    try:
+    of_another_kind = "no results of kgs simulate in it: name a file that --results wrote"
+    with reading(path, cure="name a file of results", of_another_kind=of_another_kind):
         table = pq.read_table(path)
         conditions = conditions_of(table.schema.metadata[_CONDITIONS])
         return list(replays_of(table.select(SCHEMA.names))), conditions
+
+
+@contextmanager
+def reading(path: Path, *, cure: str, of_another_kind: str) -> Iterator[None]:
+    """What a block that reads a file raises, as a `ConfigError`: the system's word and a cure, or `of_another_kind`."""
+    try:
+        yield
     except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name a file of results"]) from None
-    except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
-        raise ConfigError([f"{path}: no results of kgs simulate in it: name a file that --results wrote"]) from None
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: {cure}"]) from None
+    except (pa.ArrowInvalid, LookupError, TypeError, ValueError):
+        raise ConfigError([f"{path}: {of_another_kind}"]) from None
 
 
 def conditions_of(text: bytes) -> Conditions:

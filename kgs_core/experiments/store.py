@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.results import conditions_of, save_results
+from kgs_core.experiments.results import conditions_of, reading, save_results
 from kgs_core.model import TopicPartition
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
@@ -182,12 +182,9 @@ class ExperimentFolder:
             ConfigError: it has not been made.
         """
         path = self.summary_file
-        try:
+        of_another_kind = "no summary in it: make the summary again"
+        with reading(path, cure="make the summary first", of_another_kind=of_another_kind):
             return [_summary_of(row) for row in pq.read_table(path).to_pylist()]
-        except OSError as e:
-            raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the summary first"]) from None
-        except (pa.ArrowInvalid, KeyError, TypeError):
-            raise ConfigError([f"{path}: no summary in it: make the summary again"]) from None
 
     def save_plot(self, name: str, svg: str) -> Path:
         """Write a picture.
@@ -231,14 +228,10 @@ def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[S
 
 
 def _run(path: Path) -> tuple[Summary, list[int]]:
-    try:
-        with pq.ParquetFile(path) as file:
-            summary = _summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
-            return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: make the run again"]) from None
-    except (pa.ArrowInvalid, KeyError, TypeError, ValueError):
-        raise ConfigError([f"{path}: no rows of an experiment run in it: delete it, and make the run again"]) from None
+    of_another_kind = "no rows of an experiment run in it: delete it, and make the run again"
+    with reading(path, cure="make the run again", of_another_kind=of_another_kind), pq.ParquetFile(path) as file:
+        summary = _summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
+        return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
 
 
 def _summary_of(row: dict[str, Any]) -> Summary:
@@ -292,7 +285,8 @@ def _save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
 
 def _load_load(path: Path) -> tuple[Workload, Conditions]:
     """What `_save_load` wrote, partitions in the order in which they were."""
-    try:
+    of_another_kind = "no load in it: delete it, and register the load again"
+    with reading(path, cure="register the load again", of_another_kind=of_another_kind):
         table = pq.read_table(path)
         notes = table.schema.metadata
         measurements: list[dict[TopicPartition, float]] = [{} for _ in range(int(notes[_COUNT]))]
@@ -300,10 +294,6 @@ def _load_load(path: Path) -> tuple[Workload, Conditions]:
             measurements[number][TopicPartition(topic, partition)] = speed
         workload = Workload(notes[_KEY].decode(), float(notes[_CAPACITY]), measurements)
         return workload, conditions_of(notes[_CONDITIONS])
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: register the load again"]) from None
-    except (pa.ArrowInvalid, KeyError, IndexError, TypeError, ValueError):
-        raise ConfigError([f"{path}: no load in it: delete it, and register the load again"]) from None
 
 
 def _make(folder: Path) -> None:

@@ -15,7 +15,7 @@ from kgs_core.errors import ConfigError, one_line
 from kgs_core.fleet.consumer_pod import CONSUMER_LABEL, JOB_SPEC, KEEP_ENDED_S, dns_name, pod_parts
 from kgs_core.fleet.pod_process import CLUSTER
 from kgs_core.group.view.restart_policy import retry_after_s
-from kgs_core.model import ConsumerId
+from kgs_core.model import ConsumerId, grouped
 from kgs_core.system.processes import RUN_ID
 
 Object = Mapping[str, Any]
@@ -144,9 +144,7 @@ class ConsumerJobs:
 
 def read_runs(jobs: Iterable[Object], pods: Iterable[Object]) -> dict[str, JobRun]:
     """Every run that a look has found, by its handle. A Job that was not there makes no pod that comes later."""
-    by_job: dict[str, list[Object]] = {}
-    for pod in pods:
-        by_job.setdefault(_labels(pod).get(_JOB_UID, ""), []).append(pod)
+    by_job = grouped((_labels(pod).get(_JOB_UID, ""), pod) for pod in pods)
     found = {job["metadata"]["uid"]: _run(job, by_job.pop(job["metadata"]["uid"], [])) for job in jobs}
     found |= {uid: _run(None, orphans) for uid, orphans in by_job.items() if uid}
     return {uid: run for uid, run in found.items() if run is not None}

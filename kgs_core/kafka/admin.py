@@ -10,8 +10,9 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
 from confluent_kafka.cimpl import NewTopic
 
+from kgs_core.config import Settings
 from kgs_core.errors import PortError, TransientError
-from kgs_core.kafka.client_config import TIME_OUTS
+from kgs_core.kafka.client_config import TIME_OUTS, admin_client
 from kgs_core.kafka.clients import RotatingClient
 from kgs_core.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
 from kgs_core.kafka.silent_brokers import ANSWER_S, SHORT_S, Question, ask, in_thread
@@ -35,6 +36,12 @@ _DEFAULTS: Mapping[str, str | int | bool] = {
 _Key = TypeVar("_Key", bound=Hashable)
 _Question = Question[AdminClient, _Key]
 _Answers = Mapping[_Key, Any]  # confluent-kafka types its futures' results not at all
+_TIMEOUT_S = 8.0
+
+
+def admin_of(settings: Settings, timeout_s: float = _TIMEOUT_S) -> "KafkaAdmin":
+    """The administration of the Kafka that the settings name."""
+    return KafkaAdmin(admin_client(settings), timeout_s)
 
 
 class KafkaAdmin:
@@ -44,7 +51,7 @@ class KafkaAdmin:
     PermanentError (denied, wrong password or TLS settings, refused by the broker).
     """
 
-    def __init__(self, config: Mapping[str, str | int], timeout_s: float = 8.0) -> None:
+    def __init__(self, config: Mapping[str, str | int], timeout_s: float = _TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
         self._watch = ConnectionWatch()
         self._where = str(config.get("bootstrap.servers", "without bootstrap.servers"))

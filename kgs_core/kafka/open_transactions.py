@@ -5,7 +5,7 @@ By kafka-python: librdkafka has none of these requests.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import kafka.errors
 from kafka import TopicPartition as ClientTopicPartition
@@ -17,6 +17,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, PortError, TransientError
 from kgs_core.kafka.kafka_python import open_kafka_python
 from kgs_core.model import TopicPartition
+from kgs_core.system.closing import Closing
 
 _TIMEOUT_S = 10.0
 
@@ -51,7 +52,7 @@ class CoordinatorView:
     producer_epoch: int
 
 
-class OpenTransactions:
+class OpenTransactions(Closing):
     """A connection for such questions; a context manager that ends it.
 
     Every method raises TransientError (no answer, no leader) or PermanentError (refused).
@@ -61,10 +62,8 @@ class OpenTransactions:
         self._where = settings.kafka.bootstrap_servers
         self._client: KafkaAdminClient = open_kafka_python(settings, _TIMEOUT_S)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the connection."""
         self._client.close()
 
     def found_in(self, tps: Collection[TopicPartition]) -> list[OpenTransaction]:

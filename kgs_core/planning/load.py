@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from kgs_core.errors import MeasurementError
-from kgs_core.model import TopicPartition, WriteSpeeds
+from kgs_core.model import TopicPartition, WriteSpeeds, by_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,8 @@ class Load:
         missing = self.unknown - self.speeds.keys()
         if not missing:
             return self.speeds
-        by_topic: dict[str, list[float]] = {}
-        for partition, speed in self.speeds.items():
-            by_topic.setdefault(partition.topic, []).append(speed)
         overall = fmean(self.speeds.values()) if self.speeds else 0.0
-        means = {topic: fmean(speeds) for topic, speeds in by_topic.items()}
+        means = {topic: fmean(speeds.values()) for topic, speeds in by_topic(self.speeds).items()}
         return {**self.speeds, **{p: means.get(p.topic, overall) for p in missing}}
 
     def packed_speeds(self, catch_up_s: float) -> WriteSpeeds:

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds, grouped
 
 ROUNDING = 1e-9
 """Sums of the same speeds differ in their last digits with the order of addition; relative to the capacity."""
@@ -90,7 +90,5 @@ def full_consumers(
 
 def consumer_loads(target: Assignment, speeds: WriteSpeeds) -> dict[ConsumerId, BytesPerSecond]:
     """Sum of the speeds of each consumer's partitions, bytes/s, by number; rounded once, whatever the order."""
-    held: dict[ConsumerId, list[BytesPerSecond]] = {}
-    for partition, consumer in target.items():
-        held.setdefault(consumer, []).append(speeds[partition])
+    held = grouped((consumer, speeds[partition]) for partition, consumer in target.items())
     return {consumer: math.fsum(held[consumer]) for consumer in sorted(held)}

@@ -18,8 +18,10 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from kgs_core.errors import PermanentError
 from kgs_core.metrics import METRICS, MetricKind
+from kgs_core.model import grouped
 from kgs_core.reporting.metric_counters import Histogram
 from kgs_core.reporting.metric_samples import Sample
+from kgs_core.system.closing import Closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,7 @@ class _PageCollector(Collector):
 
 def families(page: MetricsPage) -> Iterator[Metric]:
     """The page in prometheus_client's terms, in the order of the table of metrics."""
-    by_metric: dict[str, list[Sample]] = {}
-    for sample in page.samples:
-        by_metric.setdefault(sample.metric, []).append(sample)
+    by_metric = grouped((sample.metric, sample) for sample in page.samples)
     for histogram in page.histograms:
         yield _histogram(page.group, histogram)
     for name in METRICS:
@@ -83,7 +83,7 @@ def text_of(page: MetricsPage) -> str:
     return text.decode()
 
 
-class MetricsServer:
+class MetricsServer(Closing):
     """HTTP server of `/metrics`, in threads of its own; a context manager that ends it."""
 
     def __init__(self, page: Callable[[], MetricsPage], address: str, port: int) -> None:
@@ -108,10 +108,8 @@ class MetricsServer:
         """Where it listens."""
         return int(self._server.server_port)
 
-    def __enter__(self) -> "MetricsServer":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Listen no more."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -24,27 +24,16 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TableFigures:
-    """Figures of one table; None: not known."""
-
-    table: str
-    rows: int | None
-    files: int | None
-    size_bytes: int | None
-    dead_letters: int | None
-    last_moved_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class LakeFigures:
     """Figures of the lake beside those of `GroupStatus`.
 
     Attributes:
+        tables: table -> its figures by their metrics; None: not known.
         positions: partition -> next offset to read, by its table.
         lag_s: partition -> age of the record there; 0.0 where nothing is left to read.
     """
 
-    tables: tuple[TableFigures, ...] = ()
+    tables: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     lag_s: Mapping[TopicPartition, float] = field(default_factory=dict)
 
@@ -59,8 +48,8 @@ def samples(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
     # The newest incarnation of a number comes first; an older one is no series of its own
     for consumer, row in {row.consumer: row for row in reversed(found.consumers) if row.incarnation}.items():
         yield from _known((str(consumer),), {name: read(row) for name, read in _CONSUMER.items()})
-    for table in lake.tables:
-        yield from _known((table.table,), {name: read(table) for name, read in _TABLE.items()})
+    for table, figures in lake.tables.items():
+        yield from _known((table,), figures)
 
 
 def _partitions(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
@@ -127,11 +116,4 @@ _CONSUMER: Mapping[str, Callable[[ConsumerRow], Number]] = {
     "kgs_consumer_report_age_seconds": lambda row: row.report_age_s,
     "kgs_consumer_batch_age_seconds": lambda row: row.batch_age_s,
     "kgs_consumer_memory_bytes": lambda row: row.work.memory_bytes if row.work is not None else None,
-}
-_TABLE: Mapping[str, Callable[[TableFigures], Number]] = {
-    "kgs_table_rows": lambda table: table.rows,
-    "kgs_table_files": lambda table: table.files,
-    "kgs_table_bytes": lambda table: table.size_bytes,
-    "kgs_table_dead_letters_total": lambda table: table.dead_letters,
-    "kgs_table_last_commit_timestamp_seconds": lambda table: table.last_moved_s,
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kgs_core.model import Assignment
+from kgs_core.model import Assignment, by_topic
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Plan
 from kgs_core.reporting.plain_values import picked, plain
@@ -39,10 +39,8 @@ def plan_values(plan: Plan) -> dict[str, Any]:
 
 def assignment_values(assignment: Assignment) -> dict[str, dict[str, int]]:
     """{topic: {partition: consumer}}, by name and by number."""
-    topics: dict[str, dict[str, int]] = {}
-    for partition, consumer in sorted(assignment.items()):
-        topics.setdefault(partition.topic, {})[str(partition.partition)] = consumer
-    return topics
+    topics = by_topic(dict(sorted(assignment.items())))
+    return {topic: {str(number): consumer for number, consumer in of.items()} for topic, of in topics.items()}
 
 
 def _overload(overload: Overload) -> dict[str, Any]:

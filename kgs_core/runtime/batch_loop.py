@@ -7,15 +7,13 @@ a partition. What may be reported when is explained in `group.membership.members
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Iterable
 
 from kgs_core.group.membership.member import Decision, Facts
 from kgs_core.group.membership.membership import Membership
 from kgs_core.ingest.driver.round_report import RoundReport
 from kgs_core.ingest.opening.owned_topics import PATIENCE_S
 from kgs_core.lineage.sender import ConsumerLineage
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, numbers_by_topic
 from kgs_core.runtime.consumer_context import ConsumerContext
 from kgs_core.runtime.membership_threads import SharedMembership
 from kgs_core.runtime.throughput_log import ConsumerStatus
@@ -170,8 +168,8 @@ class BatchLoop:
 
     def _own_at_once(self) -> bool:
         """Own the partitions of open topics, without asking Kafka; returns whether that was all."""
-        wanted = _by_topic(self._decision.owned)
-        owned = [self._topics.own(topic, partitions, self._ours) for topic, partitions in sorted(wanted.items())]
+        wanted = sorted(numbers_by_topic(self._decision.owned).items())
+        owned = [self._topics.own(topic, frozenset(partitions), self._ours) for topic, partitions in wanted]
         self._topics.take_in(self._ours, PATIENCE_S)
         return all(owned) and all(tp.topic in self._topics.states for tp in self._decision.pending)
 
@@ -191,13 +189,6 @@ class BatchLoop:
     def _is_interrupted(self) -> bool:
         """Whether an assignment or a signal waits for the end of the round, so that reading ahead is in vain."""
         return self._stop.is_set or not self._membership.now.is_acted_on
-
-
-def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, frozenset[int]]:
-    found: dict[str, set[int]] = defaultdict(set)
-    for tp in tps:
-        found[tp.topic].add(tp.partition)
-    return {topic: frozenset(partitions) for topic, partitions in found.items()}
 
 
 def _log_difference(name: str, tps: frozenset[TopicPartition], decision: Decision) -> None:

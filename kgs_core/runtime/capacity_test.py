@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,19 @@ from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.progress import SHARE_RECORDS
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import KafkaAdmin, admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicPartition
+from kgs_core.monitor.kafka.load import bytes_per_record
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.speeds import Reading
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.runtime.throughput_log import BadTopics
 from kgs_core.spark.session import start_spark, stop_spark
+from kgs_core.system.closing import Closing
 from kgs_core.system.shutdown import StopFlag
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ def run_capacity_test(settings: Settings, seconds: float, progress: Progress, st
     Raises:
         PermanentError: no backlog, or one of which too many records are bad. Else what a consumer raises.
     """
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     backlog = _find_backlog(settings, admin)
     name = f"{FOLDER}{uuid.uuid4().hex[:8]}"
     open_lake(settings.lake).probe()
@@ -142,7 +144,7 @@ def run_capacity_test(settings: Settings, seconds: float, progress: Progress, st
     return CapacityResult(tuple(cycles), backlog.stored_bytes, len(backlog.ends), len(backlog.specs), passes)
 
 
-class _Pass:
+class _Pass(Closing):
     """Reads everything once, into new tables; a context manager."""
 
     def __init__(self, trial: Settings, backlog: _Backlog, admin: KafkaAdmin, spark: "SparkSession") -> None:
@@ -163,10 +165,8 @@ class _Pass:
             self._topics[topic] = state
         self._ingest = Ingest(self._topics, trial.consumer, runner, admin, self._offsets)
 
-    def __enter__(self) -> "_Pass":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the clients."""
         self._ingest.close()
         self._offsets.close()
 
@@ -215,18 +215,13 @@ class _Pass:
 
 
 def _find_backlog(settings: Settings, admin: KafkaAdmin) -> _Backlog:
-    sizes = PartitionSizes(settings)
-    try:
+    with closing(PartitionSizes(settings)) as sizes:
         reading = sizes.read()
-    finally:
-        sizes.close()
-    logs = {tp: log for tp, log in reading.partitions.items() if log.end_offset > log.log_start}
-    each: dict[TopicPartition, float] = {}
-    for tp, log in logs.items():
-        whole = log.size_bytes / (log.end_offset - log.log_start) if log.size_bytes is not None else None
-        found = log.bytes_per_record if whole is None else whole
-        if found is not None:
-            each[tp] = found
+    each = {
+        tp: size
+        for tp, log in reading.partitions.items()
+        if log.end_offset > log.log_start and (size := bytes_per_record(log)) is not None
+    }
     specs = {
         topic: replace(spec, rule=spec.rule.model_copy(update={"start": "earliest"}))
         for topic, spec in resolve_tables(settings, {tp.topic for tp in each}).items()

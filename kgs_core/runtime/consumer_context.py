@@ -18,8 +18,8 @@ from kgs_core.ingest.driver.spark_batch_runner import SparkBatchRunner
 from kgs_core.ingest.opening.owned_topics import OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import KafkaAdmin, admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
@@ -193,7 +193,7 @@ def open_reader(
         PortError: Kafka or the lake refuses us.
         AskedToEndError: see `StartUp.bear`.
     """
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     lake = open_lake(settings.lake, str(consumer))
     start_up.bear(admin.list_topics)
     start_up.bear(lake.probe, f"lake {settings.lake.root}")

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Self
 
 from kgs_core.config import Settings
 from kgs_core.errors import PortError
@@ -11,8 +10,7 @@ from kgs_core.group.topics.connections import GroupConnections
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.clock import age_s
@@ -23,9 +21,10 @@ from kgs_core.planning.plan import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
+from kgs_core.system.closing import Closing
 
 
-class GroupWatch:
+class GroupWatch(Closing):
     """Looks at the group again and again; a context manager that ends its connections. For one thread.
 
     Attributes:
@@ -43,19 +42,13 @@ class GroupWatch:
             TransientError: Kafka does not answer.
         """
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
         self._observe = observe
         self.snapshot: LakeSnapshot | None = None
         self.view = GroupView()
         self._take(self._topic_reader.read_to_end())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def look(self, *, with_lake: bool = True) -> GroupStatus:
         """The group as it is now; `with_lake`: also how much the lake has not read yet.
@@ -110,7 +103,7 @@ def hears_controller(settings: Settings) -> bool:
     Raises:
         PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
-    measurements = load_history(settings, KafkaAdmin(admin_client(settings)), 1).measurements
+    measurements = load_history(settings, admin_of(settings), 1).measurements
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
 

@@ -17,17 +17,18 @@ from kgs_core.model import TopicPartition
 from kgs_core.prometheus.exposition import MetricsPage
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_core.reporting.metric_counters import GroupCounters
-from kgs_core.reporting.metric_samples import LakeFigures, Sample, TableFigures, samples
+from kgs_core.reporting.metric_samples import LakeFigures, Sample, samples
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.fencings import Fencings
 from kgs_core.runtime.group_status import GroupWatch
+from kgs_core.system.closing import Closing
 
 _log = logging.getLogger(__name__)
 _RECORDS_TIMEOUT_S = 3.0
 _HOUR_S = 3600.0
 
 
-class MetricsReader:
+class MetricsReader(Closing):
     """Looks at one group; any thread may call `page`, one thread the rest. A context manager.
 
     A failed look leaves no figures: what was true a minute ago may be wrong. Counters continue from their last
@@ -49,10 +50,8 @@ class MetricsReader:
         self._page = MetricsPage(settings.group)
         self._audits = _Audits(settings, audit_every_h) if audit_every_h is not None else None
 
-    def __enter__(self) -> "MetricsReader":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End all connections, and audits."""
         self._disconnect()
         self._fencings.close()
         if self._times is not None:
@@ -127,19 +126,21 @@ class MetricsReader:
             places = {TopicPartition(view.topic, p): at for p, at in view.positions.items() if at is not None}
             positions |= places
             moved.setdefault(view.table, {}).update(places)
-        tables: list[TableFigures] = []
+        tables: dict[str, dict[str, float | None]] = {}
         for table in each_once(with_sides(snapshot.tables)):
             places = moved.get(table.table, {})  # of a side table nobody says when it was moved last
             known, moved_s = self._moved_at.get(table.table, ({}, 0.0))
             if any(known.get(p, at) != at for p, at in places.items()):  # unknown for a look is not moved
                 moved_s = now_s
             self._moved_at[table.table] = ({**known, **places}, moved_s)
-            tables.append(
-                TableFigures(
-                    table.table, table.rows, table.files, table.size_bytes, table.dead_letters, moved_s or None
-                )
-            )
-        return LakeFigures(tuple(tables), positions, self._lag_seconds(found, positions, now_s, problems))
+            tables[table.table] = {
+                "kgs_table_rows": table.rows,
+                "kgs_table_files": table.files,
+                "kgs_table_bytes": table.size_bytes,
+                "kgs_table_dead_letters_total": table.dead_letters,
+                "kgs_table_last_commit_timestamp_seconds": moved_s or None,
+            }
+        return LakeFigures(tables, positions, self._lag_seconds(found, positions, now_s, problems))
 
     def _lag_seconds(
         self, found: GroupStatus, positions: dict[TopicPartition, int], now_s: float, problems: list[str]

@@ -23,6 +23,7 @@ WINDOW_S = 5.0
 STATUS_S = 1.0
 WEIGH_S = 10.0
 """Time between two looks at the use of the processes: as often as a full report goes out."""
+_ADDED = ("batches", "records", "consumed_bytes", "refused", "fetch_s", "write_s", "commit_s")
 _log = logging.getLogger(__name__)
 
 
@@ -126,16 +127,8 @@ class ConsumerStatus:
     def _window(self) -> RoundReport:
         since = time.monotonic() - WINDOW_S
         reports = [report for at, report in self._rounds if at >= since]
-        return RoundReport(
-            batches=sum(r.batches for r in reports),
-            records=sum(r.records for r in reports),
-            consumed_bytes=sum(r.consumed_bytes for r in reports),
-            refused=sum(r.refused for r in reports),
-            fetch_s=sum(r.fetch_s for r in reports),
-            write_s=sum(r.write_s for r in reports),
-            commit_s=sum(r.commit_s for r in reports),
-            latency_s=max((r.latency_s for r in reports if r.latency_s is not None), default=None),
-        )
+        latency_s = max((r.latency_s for r in reports if r.latency_s is not None), default=None)
+        return RoundReport(**{n: sum(getattr(r, n) for r in reports) for n in _ADDED}, latency_s=latency_s)
 
 
 def _full_round(report: RoundReport, seconds: float) -> FullRound:

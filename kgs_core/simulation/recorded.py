@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from kgs_core.model import BytesPerSecond, TopicPartition
+from kgs_core.model import BytesPerSecond, TopicPartition, by_topic
 from kgs_core.monitor.speeds import Measurement, Verdict
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 from kgs_core.simulation.workload import Workload
@@ -29,10 +29,4 @@ def published_speeds(measurements: Iterable[Measurement]) -> Iterator[RecordedMe
 
 def json_lines(measurements: Iterable[RecordedMeasurement]) -> str:
     """The text of a file that `parse_measurements` reads."""
-    lines = []
-    for measurement in measurements:
-        topics: dict[str, dict[str, float]] = {}
-        for partition, speed in measurement.speeds.items():
-            topics.setdefault(partition.topic, {})[str(partition.partition)] = speed
-        lines.append(json.dumps({"time": measurement.time, "speeds": topics}) + "\n")
-    return "".join(lines)
+    return "".join(json.dumps({"time": each.time, "speeds": by_topic(each.speeds)}) + "\n" for each in measurements)

@@ -13,6 +13,7 @@ import dagster as dg
 from kgs_core.errors import UnsafeError
 from kgs_core.group.controller.state import Result
 from kgs_core.group.invariants.assignments import check_target
+from kgs_core.model import grouped
 from kgs_core.packing import ALGORITHMS
 from kgs_core.runtime.rebalance_results import HandedOver
 from kgs_dagster.assets import control_loop_figures as figures
@@ -202,9 +203,7 @@ def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Eve
 
 def _refused(key: dg.AssetKey, rebalance: Rebalance, name_of_target: str = SAFE) -> Iterator[dg.AssetCheckResult]:
     """What a write would have broken, which was not made."""
-    found: dict[str, list[str]] = {}
-    for line in rebalance.run.problems:
-        found.setdefault(name_of_target if line.startswith("S6") else SAFE, []).append(line)
+    found = grouped((name_of_target if line.startswith("S6") else SAFE, line) for line in rebalance.run.problems)
     for name, lines in found.items():
         yield checked(key, name, lines, dg.AssetCheckSeverity.ERROR)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from kgs_core.model import grouped
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN
@@ -162,9 +163,7 @@ def _compared(folder: "ExperimentFolder", name: str, draw: "Draw", rows: "Rows")
     """What can be compared: drawn, and as a table; and what cannot."""
     from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
 
-    by_load: Loads = {}
-    for group in groups_of(folder.load_summaries()):
-        by_load.setdefault(group.load, []).append(group)
+    by_load = grouped((group.load, group) for group in groups_of(folder.load_summaries()))
     loads = {load: comparable(groups) for load, groups in by_load.items()}
     left_out = [
         f"{run.name} on {run.workload}"

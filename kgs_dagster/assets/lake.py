@@ -16,6 +16,7 @@ import dagster as dg
 
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.topic_names import IN_BRACES
+from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
 from kgs_dagster.metadata import table
 from kgs_dagster.settings import GroupConfig
@@ -163,7 +164,7 @@ def lake_events(
         name = asset.table.to_user_string()
         last = before.get(name)
         figures = _figures(tables)
-        position = _sum([each for table in tables for each in table.positions.values()])
+        position = whole_sum(each for table in tables for each in table.positions.values())
         if is_no_news(tables, figures, last, now):
             after |= {} if last is None else {name: last}
             continue
@@ -193,11 +194,11 @@ def _figures(tables: Sequence["TableView"]) -> dict[str, int | None]:
 
     each = each_once(tables)
     return {
-        "rows": _sum([table.rows for table in each]),
-        "dead_letters": _sum([table.dead_letters for table in each]),
-        "size_bytes": _sum([table.size_bytes for table in each]),
-        "files": _sum([table.files for table in each]),
-        "lag": _sum([table.lag for table in tables]),
+        "rows": whole_sum(table.rows for table in each),
+        "dead_letters": whole_sum(table.dead_letters for table in each),
+        "size_bytes": whole_sum(table.size_bytes for table in each),
+        "files": whole_sum(table.files for table in each),
+        "lag": whole_sum(table.lag for table in tables),
         "tables": len(each),
     }
 
@@ -268,8 +269,3 @@ def _free(key: dg.AssetKey, taken: set[dg.AssetKey]) -> dg.AssetKey:
         key = dg.AssetKey([*parents, f"{name}_{number}"])
     taken.add(key)
     return key
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None

@@ -1,11 +1,12 @@
 """Side tables as assets: the rows of a rule's topics that its route puts beside its own table."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from kgs_core.config.rule.routing import text_of
+from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.columns import own_columns
 from kgs_dagster.assets.lake import (
     GROUP_TAG,
@@ -76,8 +77,5 @@ def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
 
 
 def _figures(tables: "list[TableView]") -> dict[str, int | None]:
-    figures: dict[str, Any] = {}
-    for name in ("rows", "size_bytes", "files"):
-        values = [getattr(table, name) for table in tables]
-        figures[name] = None if None in values else sum(values)
+    figures = {name: whole_sum(getattr(table, name) for table in tables) for name in ("rows", "size_bytes", "files")}
     return {**figures, "tables": len(tables)}

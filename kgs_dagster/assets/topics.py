@@ -11,6 +11,7 @@ import dagster as dg
 
 from kgs_core.config import TopicRule
 from kgs_core.errors import KgsError, TransientError
+from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.lake import Seen, lake_layout
 from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.settings import GroupConfig
@@ -89,9 +90,8 @@ def _size_text(text: str) -> str:
 
 def _seen(views: "Sequence[TableView]", retentions: Retentions) -> _Topics:
     ends = [end for view in views for end in view.ends.values()]
-    known = [end for end in ends if end is not None]
     texts = sorted({retentions[view.topic] for view in views if view.topic in retentions})
-    return _Topics(len(ends), sum(known) if len(known) == len(ends) else None, "; ".join(texts))
+    return _Topics(len(ends), whole_sum(ends), "; ".join(texts))
 
 
 def _is_due(found: _Topics, last: Seen, now: float) -> bool:

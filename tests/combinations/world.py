@@ -174,8 +174,7 @@ def _patched(world: World) -> Iterator[None]:
         for module in (rounds, reading_ahead):
             patch.setattr(module, "ThreadPoolExecutor", AtOnce)
         for module in (adoption, maintenance, recovery):
-            patch.setattr(module, "KafkaAdmin", lambda _: world.kafka)
-            patch.setattr(module, "admin_client", lambda _: None)
+            patch.setattr(module, "admin_of", lambda _: world.kafka)
         patch.setattr(open_lake, "__defaults__", ("", world.rule.commit))
         patch.setattr(recovery, "GroupOffsets", lambda *_: MemoryOffsets())
         if world.rule.small:

@@ -76,11 +76,10 @@ def consume(
 
 def _warn_of_missing(settings: Settings, named: NamedPartitions) -> None:
     """It is no mistake: they may be created later, and are read then."""
-    from kgs_core.kafka.admin import KafkaAdmin
-    from kgs_core.kafka.client_config import admin_client
+    from kgs_core.kafka.admin import admin_of
 
     try:
-        found = KafkaAdmin(admin_client(settings)).describe({topic for topic, _, _ in named.ranges})
+        found = admin_of(settings).describe({topic for topic, _, _ in named.ranges})
     except PortError:
         return  # the consumer itself asks again, and says why it gets no answer
     for line in named.missing({topic: description.partitions for topic, description in found.items()}):

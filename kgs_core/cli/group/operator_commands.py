@@ -168,21 +168,13 @@ class Operator:
 
     def _append(self, desired: DesiredState | DesiredVersion) -> None:
         """Twice does no harm: the newest one counts, and both say the same."""
-        from kgs_core.group.topics.operator_topic import OperatorTopicWriter
-        from kgs_core.group.topics.topics import GroupTopic, GroupTopics
-        from kgs_core.kafka.admin import KafkaAdmin
-        from kgs_core.kafka.client_config import admin_client
+        from kgs_core.group.topics.operator_topic import operator_writer
 
-        writer = OperatorTopicWriter(
-            GroupTopics(self.settings, KafkaAdmin(admin_client(self.settings)), [GroupTopic.OPERATOR])
-        )
-        try:
+        with operator_writer(self.settings) as writer:
             if isinstance(desired, DesiredState) and desired.apply_ms is not None:
                 writer.ask_for_plan(desired)
             else:
                 writer.write(desired)
-        finally:
-            writer.close()
 
     def _note_absent_controller(self, desired: DesiredState | DesiredVersion) -> None:
         from kgs_core.runtime.group_status import hears_controller

@@ -1,7 +1,6 @@
 """Progress of what people want: whether it has come true, what lacks, and waiting for it."""
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 import click
@@ -11,7 +10,7 @@ from kgs_core.errors import PermanentError, TransientError
 from kgs_core.group.controller.plan_request import ASKED
 from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, RunState
 from kgs_core.group.view.plain_text import printable, ranges
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, grouped
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus
 
@@ -163,7 +162,5 @@ def _some(lines: list[ConsumerRow]) -> str:
 
 
 def _by_reason(waiting: Mapping[TopicPartition, str]) -> Iterator[str]:
-    found: dict[str, list[TopicPartition]] = defaultdict(list)
-    for tp, why in sorted(waiting.items()):
-        found[why].append(tp)
+    found = grouped((why, tp) for tp, why in sorted(waiting.items()))
     return (f"{ranges(tps)} ({printable(why)})" for why, tps in found.items())

@@ -60,10 +60,9 @@ def init(*, topics: tuple[str, ...], bootstrap_servers: str, group: str, lake: s
 
 
 def _topics(settings: Settings) -> list[str]:
-    from kgs_core.kafka.admin import KafkaAdmin
-    from kgs_core.kafka.client_config import admin_client
+    from kgs_core.kafka.admin import admin_of
 
-    found = sorted(t for t in KafkaAdmin(admin_client(settings)).list_topics() if not t.startswith(("__", "kgs.")))
+    found = sorted(t for t in admin_of(settings).list_topics() if not t.startswith(("__", "kgs.")))
     if not found:
         raise ConfigError([f"{settings.kafka.bootstrap_servers}: no topics yet: create them first"])
     return found

@@ -7,7 +7,7 @@ from kgs_core.group.protocol import Incarnation, MemberAssignment, Phase, Target
 from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, grouped
 
 _NOTHING: frozenset[TopicPartition] = frozenset()
 _Holders = Mapping[TopicPartition, list[Incarnation]]
@@ -20,11 +20,12 @@ def check_write(view: GroupView, suspected: frozenset[Incarnation], write: Write
         Problems, a line each; empty: none. Problems that existed before this Write are left out.
     """
     may_hold = {incarnation: _may_hold(member) for incarnation, member in view.members.items()}
-    counting: dict[TopicPartition, list[Incarnation]] = {}
-    for incarnation, held in may_hold.items():
-        if strict or incarnation not in suspected:
-            for partition in held:
-                counting.setdefault(partition, []).append(incarnation)
+    counting = grouped(
+        (partition, incarnation)
+        for incarnation, held in may_hold.items()
+        if strict or incarnation not in suspected
+        for partition in held
+    )
     problems = [*_uncovered(write.target)] if write.target is not None else []
     for assignment in write.assignments:
         member = view.members.get(assignment.member.incarnation, MemberView(assignment.member))

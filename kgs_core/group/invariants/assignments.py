@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from kgs_core.group.protocol import Target
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, BytesPerSecond, TopicPartition, WriteSpeeds, grouped
 
 ROUNDING = 1e-9
 """Sums of the same speeds differ in their last digits with the order of addition; relative to the capacity."""
@@ -37,9 +37,7 @@ def check_assignment(
         f"{p}: consumer {target[p]} reads a partition that is not known" for p in sorted(target.keys() - speeds.keys())
     ]
     problems += [f"{p}: {c} is no consumer's number" for p, c in sorted(target.items()) if c < 1]
-    held: dict[ConsumerId, list[TopicPartition]] = {}
-    for partition in target.keys() & speeds.keys():
-        held.setdefault(target[partition], []).append(partition)
+    held = grouped((target[partition], partition) for partition in target.keys() & speeds.keys())
     if max_consumers is not None and len(held) >= max_consumers:
         return tuple(problems)
     for consumer, parts in sorted(held.items()):
@@ -51,10 +49,7 @@ def check_assignment(
 
 def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple[str, ...]:
     """S1: no two live incarnations own a partition; a line for each that has several owners."""
-    owners: dict[TopicPartition, list[str]] = {}
-    for incarnation in sorted(owned):
-        for partition in set(owned[incarnation]):
-            owners.setdefault(partition, []).append(incarnation)
+    owners = grouped((partition, incarnation) for incarnation in sorted(owned) for partition in set(owned[incarnation]))
     return tuple(f"{p}: owned by {' and '.join(names)}" for p, names in sorted(owners.items()) if len(names) > 1)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import Field, GetCoreSchemaHandler, PlainSerializer
 from pydantic_core import CoreSchema, core_schema
 
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import ConsumerId, TopicPartition, by_topic, numbers_by_topic
 
 MAX_TEXT = 1000
 """Of a text for people, characters."""
@@ -28,17 +28,11 @@ def _whole(text: str) -> str:
 
 
 def _grouped(partitions: Collection[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        found.setdefault(topic, []).append(partition)
-    return {topic: tuple(numbers) for topic, numbers in found.items()}
+    return {topic: tuple(numbers) for topic, numbers in numbers_by_topic(sorted(partitions)).items()}
 
 
 def _nested(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:
-    found: dict[str, dict[int, _V]] = {}
-    for tp, value in sorted(values.items(), key=lambda item: item[0]):
-        found.setdefault(tp.topic, {})[tp.partition] = value
-    return found
+    return by_topic({tp: values[tp] for tp in sorted(values)})
 
 
 def _flat_set(grouped: Mapping[str, Collection[int]]) -> frozenset[TopicPartition]:

@@ -1,18 +1,17 @@
 """The group's topics, connected to when they are needed: as an observer, or as the one who has the right to write."""
 
 from contextlib import ExitStack
-from typing import Self
 
 from kgs_core.config import Settings
 from kgs_core.group.topics.controller_writer import KafkaControllerWriter
 from kgs_core.group.topics.hanging_transactions import HangingTransactions
 from kgs_core.group.topics.topic_reader import READ_TIMEOUT_S, KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
+from kgs_core.system.closing import Closing
 
 
-class GroupConnections:
+class GroupConnections(Closing):
     """Connections to the topics of one group; a context manager that ends them. For one thread."""
 
     def __init__(self, settings: Settings, read_timeout_s: float = READ_TIMEOUT_S) -> None:
@@ -21,19 +20,13 @@ class GroupConnections:
         self._read_timeout_s = read_timeout_s
         self._held = ExitStack()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def reader(self) -> KafkaGroupTopicReader | None:
         """For who only reads; None: the topics are not there yet. Makes nothing.
 
         Raises:
             PortError, ConfigError: Kafka does not answer, or refuses; topics that are not as they must be.
         """
-        admin = KafkaAdmin(admin_client(self._settings))
+        admin = admin_of(self._settings)
         names = [each.of(self._settings.group) for each in GroupTopic]
         if len(admin.describe(names)) < len(names):
             return None
@@ -45,7 +38,7 @@ class GroupConnections:
         Raises:
             PortError, ConfigError: see `reader`.
         """
-        admin = KafkaAdmin(admin_client(self._settings))
+        admin = admin_of(self._settings)
         create_topics(self._settings, admin)
         topics = GroupTopics(self._settings, admin)
         writer = KafkaControllerWriter(topics)

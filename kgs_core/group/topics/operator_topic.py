@@ -1,12 +1,15 @@
 """Reader and writer of what people want of a group, for the `kgs` command."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 
+from kgs_core.config import Settings
 from kgs_core.errors import UnsafeError
 from kgs_core.group.protocol import DesiredState, DesiredVersion, Received, RunState
 from kgs_core.group.topics.durable_writer import DurableWriter
 from kgs_core.group.topics.reader import GroupReader, Refusals
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.admin import admin_of
 
 _TIMEOUT_S = 15.0  # each time by a new client: a slow broker takes 5 s to connect to, and 5 s for the answer
 OperatorMessage = DesiredState | DesiredVersion
@@ -65,11 +68,8 @@ class OperatorTopicWriter:
         """
         admin = self._topics.admin
         self._topics.check()
-        reader = GroupReader(self._topics, admin.offsets([self._tp], "earliest"), Refusals())
-        try:
+        with closing(GroupReader(self._topics, admin.offsets([self._tp], "earliest"), Refusals())) as reader:
             read = reader.take_up_to(admin.offsets([self._tp], "latest"), timeout_s)
-        finally:
-            reader.close()
         return [
             Received(each.message, each.offset, each.timestamp_ms)
             for _, each in read
@@ -79,6 +79,17 @@ class OperatorTopicWriter:
     def close(self) -> None:
         """End the client."""
         self._writer.close()
+
+
+@contextmanager
+def operator_writer(settings: Settings) -> Iterator[OperatorTopicWriter]:
+    """A writer for one request, with clients of its own.
+
+    Raises:
+        PortError: Kafka does not answer, or refuses; there is no such group.
+    """
+    with closing(OperatorTopicWriter(GroupTopics(settings, admin_of(settings), [GroupTopic.OPERATOR]))) as writer:
+        yield writer
 
 
 def _not_running(desired: DesiredState) -> UnsafeError:

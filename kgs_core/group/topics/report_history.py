@@ -5,8 +5,7 @@ from kgs_core.errors import PortError, ProtocolError
 from kgs_core.group.protocol import Received
 from kgs_core.group.protocol.codec import decode
 from kgs_core.group.topics.topics import GroupTopic
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.records import Record, read_until
 from kgs_core.model import OffsetRange, TopicPartition
@@ -25,7 +24,7 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
         PortError: Kafka does not answer, or refuses.
     """
     topic = GroupTopic.REPORTS.of(settings.group)
-    admin, tp = KafkaAdmin(admin_client(settings)), TopicPartition(topic, 0)
+    admin, tp = admin_of(settings), TopicPartition(topic, 0)
     if topic not in admin.describe([topic]):
         return GroupUsage()
     while True:
@@ -43,14 +42,11 @@ def load_usage(settings: Settings, period: Period) -> GroupUsage:
 def _read(settings: Settings, tp: TopicPartition, first: int, span: OffsetRange, period: Period) -> GroupUsage:
     count, refused, known_since_ms = UsageCount(settings.membership.suspect_after_s), 0, None
     where = settings.kafka.bootstrap_servers
-    consumer = consumer_of(settings)
-    try:
+    with consumer_of(settings) as consumer:
         for record in read_until(consumer, tp, OffsetRange(first, first + 1), _PATIENCE_S, where=where):
             known_since_ms = record.timestamp()[1]
         for record in read_until(consumer, tp, span, _PATIENCE_S, where=where, at_once=_AT_ONCE):
             refused += not _take(count, record, period.until_ms)
-    finally:
-        consumer.close()
     return count.usage(period, known_since_ms, refused)
 
 

@@ -8,8 +8,7 @@ from kgs_core.errors import KgsError
 from kgs_core.group.protocol import Member, Process, Starting
 from kgs_core.group.topics.durable_writer import DurableWriter
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 
 SEND_EVERY_S = 30.0
 _SEND_S = 15.0  # a failure ends the client: a slow broker takes 5 s to connect to, and 5 s for the answer
@@ -37,7 +36,7 @@ class StartingNotice:
             return
         try:
             if self._writer is None:
-                admin = KafkaAdmin(admin_client(self._settings))
+                admin = admin_of(self._settings)
                 self._writer = DurableWriter(
                     GroupTopics(self._settings, admin, (GroupTopic.REPORTS,)), GroupTopic.REPORTS
                 )

@@ -1,6 +1,7 @@
 """Terms of the group, asked of its topics before a consumer joins or reads beside it."""
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError
@@ -54,8 +55,5 @@ def _newest(topics: GroupTopics, which: Collection[GroupTopic]) -> Mapping[type[
     """The newest message of each kind in the first partition of these topics."""
     tps: list[TopicPartition] = [topics.partitions(each)[0] for each in which]
     ends = topics.admin.offsets(tps, "latest")
-    reader = GroupReader(topics, topics.admin.offsets(tps, "earliest"), Refusals())
-    try:
+    with closing(GroupReader(topics, topics.admin.offsets(tps, "earliest"), Refusals())) as reader:
         return {type(each.received.message): each.received.message for each in reader.take_up_to(ends, READ_TIMEOUT_S)}
-    finally:
-        reader.close()

@@ -2,16 +2,14 @@
 
 from collections.abc import Collection, Iterator
 
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, numbers_by_topic
 
 UNKNOWN = "?"
 
 
 def ranges(partitions: Collection[TopicPartition]) -> str:
     """As `orders:0-11,14, clicks:3`, sorted."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        topics.setdefault(topic, []).append(partition)
+    topics = numbers_by_topic(sorted(partitions))
     return ", ".join(f"{printable(topic)}:{','.join(_runs(numbers))}" for topic, numbers in topics.items())
 
 

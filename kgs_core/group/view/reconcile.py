@@ -17,7 +17,7 @@ from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, Tombs
 from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
-from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.model import Assignment, ConsumerId, TopicPartition, grouped
 from kgs_core.planning.shares import shares_of
 
 _Holder = TypeVar("_Holder", Incarnation, Member)
@@ -253,8 +253,4 @@ class _Placing:
 
 
 def _by_partition(sets: Mapping[_Holder, Collection[TopicPartition]]) -> dict[TopicPartition, list[_Holder]]:
-    found: dict[TopicPartition, list[_Holder]] = {}
-    for holder, partitions in sets.items():
-        for partition in partitions:
-            found.setdefault(partition, []).append(holder)
-    return found
+    return grouped((partition, holder) for holder, partitions in sets.items() for partition in partitions)

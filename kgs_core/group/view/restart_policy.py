@@ -11,7 +11,7 @@ from enum import StrEnum
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.group.protocol import Ending, Incarnation
 from kgs_core.group.view.lifetimes import LONG_LIFE_S, Lifetime, Lives
-from kgs_core.model import ConsumerId
+from kgs_core.model import ConsumerId, grouped
 from kgs_core.ports import Run
 
 NOTIFIED_AGAIN_S = 60.0
@@ -168,10 +168,8 @@ class _Fates:
             if not (run.is_over and run.handle in history.excused)
         ]
         starts += [(age_s, consumer, _Fate.FAILED) for consumer, age_s in history.refusals]
-        found: dict[ConsumerId, list[tuple[float, _Fate]]] = {}
-        for age_s, consumer, fate in sorted(starts, key=lambda start: -start[0]):
-            found.setdefault(consumer, []).append((age_s, fate))
-        return found
+        oldest_first = sorted(starts, key=lambda start: -start[0])
+        return grouped((consumer, (age_s, fate)) for age_s, consumer, fate in oldest_first)
 
     def _of(self, run: Run) -> _Fate:
         life = self._life_of(run)

@@ -22,7 +22,7 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.group.view.plain_text import printable, ranges
 from kgs_core.group.view.reconcile import converged, waiting
-from kgs_core.model import Assignment, ConsumerId, TopicPartition
+from kgs_core.model import Assignment, ConsumerId, TopicPartition, grouped
 from kgs_core.planning.spares import Numbers, choose_spares
 
 _REASONS_SHOWN = 3
@@ -66,9 +66,7 @@ class ReplacementWait:
         """For people."""
         if not self.refused:
             return f"the replacement waits for {self.what}"
-        by_reason: dict[str, list[TopicPartition]] = {}
-        for tp, reason in self.refused.items():
-            by_reason.setdefault(printable(reason), []).append(tp)
+        by_reason = grouped((printable(reason), tp) for tp, reason in self.refused.items())
         reasons = [f"{ranges(tps)}: {reason}" for reason, tps in sorted(by_reason.items(), key=lambda item: item[1])]
         more = [f"{len(reasons) - _REASONS_SHOWN} more reasons"] if len(reasons) > _REASONS_SHOWN else []
         return f"the replacement has stopped: it waits for {self.what}, which it cannot: " + "; ".join(

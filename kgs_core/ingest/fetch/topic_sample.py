@@ -8,8 +8,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.errors import port_error
 from kgs_core.kafka.records import PARTITION_END, RANGE_ERRORS, Record, arrived
@@ -42,7 +41,7 @@ def sample_topic(settings: Settings, topic: str, records: int, seconds: float) -
         ConfigError: there is no such topic.
         PortError: Kafka did not answer, or refused.
     """
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     found = admin.describe([topic]).get(topic)
     if found is None:
         raise ConfigError(
@@ -67,20 +66,18 @@ def _read(
         return taken
     left = set(spans)
     where, what = settings.kafka.bootstrap_servers, f"read topic '{topic}'"
-    consumer = consumer_of(settings)
-    try:
-        consumer.assign([KafkaPosition(topic, partition, span.start) for partition, span in spans.items()])
-        while left and time.monotonic() < until:
-            for record in arrived(consumer, _AT_ONCE, _POLL_S):
-                partition, error = record.partition(), record.error()
-                if error is None and record.offset() < spans[partition].end:
-                    taken[partition].append(record)
-                if error is not None and error.code() not in {PARTITION_END, *RANGE_ERRORS}:
-                    raise port_error(where, what, error)
-                if error is not None or record.offset() + 1 >= spans[partition].end:
-                    left.discard(partition)
-    except KafkaException as e:
-        raise port_error(where, what, e.args[0]) from e
-    finally:
-        consumer.close()
+    with consumer_of(settings) as consumer:
+        try:
+            consumer.assign([KafkaPosition(topic, partition, span.start) for partition, span in spans.items()])
+            while left and time.monotonic() < until:
+                for record in arrived(consumer, _AT_ONCE, _POLL_S):
+                    partition, error = record.partition(), record.error()
+                    if error is None and record.offset() < spans[partition].end:
+                        taken[partition].append(record)
+                    if error is not None and error.code() not in {PARTITION_END, *RANGE_ERRORS}:
+                        raise port_error(where, what, error)
+                    if error is not None or record.offset() + 1 >= spans[partition].end:
+                        left.discard(partition)
+        except KafkaException as e:
+            raise port_error(where, what, e.args[0]) from e
     return taken | ({None: []} if left else {})

@@ -18,8 +18,7 @@ from kgs_core.ingest.opening.topic_opener import columns_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
 from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
 from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import KafkaAdmin, admin_of
 from kgs_core.kafka.records import Record
 from kgs_core.lake.audit.audit_kafka_log import load_log
 from kgs_core.lake.audit.audit_snapshot import READ_THREADS, offsets_of
@@ -45,7 +44,7 @@ def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None
     Raises:
         PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
     """
-    lake, admin = open_lake(settings.lake), KafkaAdmin(admin_client(settings))
+    lake, admin = open_lake(settings.lake), admin_of(settings)
     return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
 
 

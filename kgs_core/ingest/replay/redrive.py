@@ -7,7 +7,6 @@ commit, a file is left that belongs to no version; upkeep takes it. The dead let
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
@@ -39,6 +38,7 @@ from kgs_core.lake.topics.shared_table import topics_by_id
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome, Lake, PinnedTable
+from kgs_core.system.closing import Closing
 from kgs_core.system.failpoints import failpoint
 
 TRIES = 20
@@ -116,7 +116,7 @@ class Redrive:
         return self._topics[spec.topic]
 
 
-class TopicRedrive:
+class TopicRedrive(Closing):
     """Redrive of the dead letters of one topic of a table. A context manager."""
 
     def __init__(self, settings: Settings, lake: Lake, spec: TableSpec, *, dry_run: bool) -> None:
@@ -141,14 +141,9 @@ class TopicRedrive:
         if not dry_run or rule.evolve == "none":  # a dry run parses as if columns had been added
             self._fit(NO_COLUMNS)
 
-    def __enter__(self) -> "TopicRedrive":
-        self._spark.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._spark.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """End what transforms run in."""
+        self._spark.close()
 
     def redrive(self, letters: pa.Table, result: RedriveResult) -> None:
         """Redrive letters of the topic, and add to the result what came of them.

@@ -18,7 +18,7 @@ from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.model import TopicPartition, by_topic
 from kgs_core.system.failpoints import FailpointPlan, failpoint
 
 SIDE_BY_SIDE = 16
@@ -105,12 +105,9 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
 def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> None:
     """Put into the result what becomes of each topic. The user's code runs in this thread alone, files go beside it."""
     storage = request.context.storage
-    by_topic: dict[str, dict[int, OffsetRange]] = {}
-    for tp, offsets in fetched.ranges.items():
-        by_topic.setdefault(tp.topic, {})[tp.partition] = offsets
     at_work: list[tuple[str, Future[TopicBatch] | None, Cuts]] = []
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
-        for topic, ranges in sorted(by_topic.items()):
+        for topic, ranges in sorted(by_topic(fetched.ranges).items()):
             with _own_affair(topic, result):
                 unwritten, cuts = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
                 written = None

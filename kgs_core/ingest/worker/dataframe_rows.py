@@ -1,6 +1,5 @@
 """A topic's DataFrame transform on rows that are here already, in a Spark session of its own."""
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,12 +9,13 @@ from kgs_core.ingest.worker.process_batch import TransformError, check_count, ch
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.spark.errors import cause
 from kgs_core.spark.session import start_spark, stop_spark
+from kgs_core.system.closing import Closing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class SparkTransform:
+class SparkTransform(Closing):
     """A session that is started by the first rows, and ends with the context."""
 
     def __init__(self, settings: SparkSettings, name: str) -> None:
@@ -41,12 +41,8 @@ class SparkTransform:
         check_count(job, out.num_rows, rows.num_rows)
         return out
 
-    def __enter__(self) -> "SparkTransform":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the session, if there is one."""
         if self._spark is not None:
             stop_spark(self._spark)
             self._spark = None

@@ -7,8 +7,8 @@ from dataclasses import replace
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.tables import resolve_tables
 from kgs_core.errors import PortError, TransientError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import KafkaAdmin, admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.audit.audit_kafka_log import load_log
@@ -20,7 +20,7 @@ from kgs_core.lake.topics.discovery import UnreadTable, find_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.side_tables import side_tables_of
 from kgs_core.lake.topics.topic_table import has_started
-from kgs_core.model import OffsetRange, TopicPartition
+from kgs_core.model import OffsetRange, TopicPartition, grouped
 from kgs_core.ports import Lake
 
 AWAY_AFTER = 2
@@ -54,15 +54,12 @@ def audit_lake(
         PortError: Kafka or the lake did not answer. One table or log that cannot be read is a `problem` of its audit.
     """
     lake = open_lake(settings.lake)
-    admin = KafkaAdmin(admin_client(settings)) if with_log else None
+    admin = admin_of(settings) if with_log else None
     unread: list[UnreadTable] = []
     specs = find_tables(settings, lake, admin.list_topics() if admin else (), topics, unread)
-    by_table: dict[str, list[TableSpec]] = {}
-    for spec in specs:
-        by_table.setdefault(spec.table, []).append(spec)
     found: dict[str, TableAudit] = {}
     lake_unread, log_unread = 0, 0
-    for same in by_table.values():
+    for same in grouped((spec.table, spec) for spec in specs).values():
         try:
             snapshots = _snapshots(settings, lake, same)
         except PortError as e:

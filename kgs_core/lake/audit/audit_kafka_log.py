@@ -71,11 +71,8 @@ class LogReading:
             PortError: Kafka refused, or sent nothing for half a minute.
         """
         if self._open:
-            consumer = consumer_of(self._settings)
-            try:
+            with consumer_of(self._settings) as consumer:
                 self._read(consumer, advance)
-            finally:
-                consumer.close()
         return {p: (span, np.array(self._found[p], np.int64)) for p, span in self._spans.items()}
 
     def _read(self, consumer: Consumer, advance: Advance) -> None:

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.delta.delta_maintenance import maintain_table, opened_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
@@ -85,7 +84,7 @@ class DeltaLake(Lake):
     def open(self, name: str) -> DeltaTopicTable:
         """See `Lake`."""
         try:
-            found = self._loaded(name)
+            found = opened_table(self._storage, name)
         except Exception as e:
             raise TransientError(f"table {name}: {one_line(e)}") from e
         if found is None:
@@ -106,15 +105,8 @@ class DeltaLake(Lake):
 
     def pin(self, name: str) -> "PinnedDelta | None":
         """See `Lake`."""
-        handle = self._loaded(name)
+        handle = opened_table(self._storage, name)
         return None if handle is None else PinnedDelta(self._storage, name, handle)
-
-    def _loaded(self, name: str) -> DeltaTable | None:
-        uri, options = self._storage.uri(name), self._storage.delta_options()
-        try:  # not `is_deltatable`: it holds Python's lock until the store answers, and every thread would wait
-            return DeltaTable(uri, storage_options=options)
-        except TableNotFoundError:
-            return None
 
     def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
         """See `Lake`."""

@@ -54,13 +54,20 @@ def maintain_table(
     return Upkeep(name, files, sizes, removed, removed_bytes, seconds, "; ".join(problems) or None)
 
 
+def opened_table(storage: Storage, name: str) -> DeltaTable | None:
+    """The table as it is now; None: it is not there."""
+    uri, options = storage.uri(name), storage.delta_options()
+    try:  # not `is_deltatable`: it holds Python's lock until the store answers, and heartbeats would stop
+        return DeltaTable(uri, storage_options=options)
+    except TableNotFoundError:
+        return None
+
+
 def _load(storage: Storage, name: str) -> DeltaTable | None:
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return DeltaTable(storage.uri(name), storage_options=storage.delta_options())
-        except TableNotFoundError:
-            return None
+            return opened_table(storage, name)
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike
             problem = e
             time.sleep(0.05 * 2**attempt)

@@ -41,6 +41,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.combined_commit import CombinedCommits
+from kgs_core.lake.delta.delta_maintenance import opened_table
 from kgs_core.lake.delta.log_store import EntryExistsError
 from kgs_core.lake.delta.pace import MOST_RACES, TRIES, CommitWay, Pace, pause_after_error
 from kgs_core.lake.delta.table_log import TableLog
@@ -105,12 +106,7 @@ class DeltaTopicTable:
         return self._persist(self._is_there)
 
     def _is_there(self) -> bool:
-        # not `DeltaTable.is_deltatable`: it holds Python's lock until the store answers, heartbeats would stop
-        try:
-            DeltaTable(self._log.uri, storage_options=self._log.options)
-        except TableNotFoundError:
-            return False
-        return True
+        return opened_table(self._log.storage, self.name) is not None
 
     def versions(self, apps: Collection[str]) -> dict[str, int | None]:
         """See `LakeTable`."""

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.delta_maintenance import opened_table
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
@@ -106,9 +106,9 @@ class LatestByKeyTable:
         raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
 
     def _attempt(self, done: Materialization) -> Materialization:
-        letters = self._opened(self._spec.dead_letters_table)
+        letters = opened_table(self._storage, self._spec.dead_letters_table)
         positions = self._positions()  # before the rows: older ones than theirs only let a letter wait, see 2
-        rows = self._opened(self._spec.table)
+        rows = opened_table(self._storage, self._spec.table)
         if rows is None:
             return done
         topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
@@ -222,12 +222,6 @@ class LatestByKeyTable:
                 f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
                 "be compared: set latest_by_key: order: timestamp, or put the topic_column into its key"
             )
-
-    def _opened(self, name: str) -> DeltaTable | None:
-        try:
-            return DeltaTable(self._storage.uri(name), storage_options=self._storage.delta_options())
-        except TableNotFoundError:
-            return None
 
     def _app(self, table: DeltaTable) -> str:
         latest = self._latest

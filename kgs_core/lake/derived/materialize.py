@@ -7,6 +7,7 @@ from kgs_core.errors import ConfigError, KgsError
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, Materialization
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
+from kgs_core.model import grouped
 
 
 def materialize_lake(
@@ -44,8 +45,4 @@ def materialize_lake(
 
 
 def _by_derived_table(specs: Iterable[TableSpec]) -> dict[str, list[TableSpec]]:
-    found: dict[str, list[TableSpec]] = {}
-    for spec in specs:
-        if spec.latest_table is not None:
-            found.setdefault(spec.latest_table, []).append(spec)
-    return found
+    return grouped((spec.latest_table, spec) for spec in specs if spec.latest_table is not None)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.table_owner import hand_over, open_positions, owners
 from kgs_core.lake.topics.discovery import find_tables
@@ -125,7 +124,7 @@ class GroupAdoption:
 
     def _tables(self, topics: Collection[str]) -> Iterator[tuple[str, str, bool]]:
         """Tables; of those beside one of rows that one, which comes after them; whether it is one of dead letters."""
-        in_kafka = KafkaAdmin(admin_client(self._settings)).list_topics()
+        in_kafka = admin_of(self._settings).list_topics()
         # Also tables of topics that Kafka no longer has: in the log they are still the old name's
         known_as = self._settings.model_copy(update={"group": self._old})
         specs = find_tables(known_as, self._lake, in_kafka, topics or None)

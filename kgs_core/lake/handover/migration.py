@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.rule.table_owner import STARTS, close_life, is_over, open_lives
@@ -51,7 +50,7 @@ class Migration:
     def __init__(self, settings: Settings) -> None:
         """`settings` are those of the new cluster."""
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._lake = open_lake(settings.lake)
 
     def plan(

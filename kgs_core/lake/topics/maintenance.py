@@ -8,8 +8,7 @@ from filelock import Timeout
 
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, PortError, TransientError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
@@ -38,7 +37,7 @@ def maintain_lake(
         TransientError: Kafka or the store did not answer, or another maintenance runs.
         PortError: a table could not be maintained, or read; the others were.
     """
-    topics = KafkaAdmin(admin_client(settings)).list_topics()
+    topics = admin_of(settings).list_topics()
     lake = open_lake(settings.lake)
     layouts: dict[str, TableLayout] = {}
     unread: list[UnreadTable] = []

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.rule.first_start import offsets_read
 from kgs_core.lake.rule.positions import AppIds
@@ -38,7 +38,7 @@ class Acceptance:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._lake = open_lake(settings.lake)
 
     def accept_loss(self, tp: TopicPartition, lost: OffsetRange, *, even_if_readable: bool = False) -> str:

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError, UnsafeError, one_line
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import TopicId, TopicPartition, by_topic
 from kgs_core.ports import PinnedTable, TableContents
+from kgs_core.reporting.sums import whole_sum
 
 _TIMEOUT_S = 3.0
 T = TypeVar("T")
@@ -53,9 +53,7 @@ class TableView:
     @property
     def lag(self) -> int | None:
         """Offsets that are not yet in the lake; None if a partition's lag, or the set of partitions, is unknown."""
-        lags = [self.lag_of(partition) for partition in self.ends]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if lags and len(known) == len(lags) else None
+        return whole_sum(map(self.lag_of, self.ends)) if self.ends else None
 
 
 def with_sides(views: Iterable[TableView]) -> list[TableView]:
@@ -81,12 +79,12 @@ class LakeSnapshot:
     @property
     def rows(self) -> int | None:
         """Rows of all tables; None if those of one are unknown."""
-        return _sum([table.rows for table in each_once(with_sides(self.tables))])
+        return whole_sum(table.rows for table in each_once(with_sides(self.tables))) if self.tables else None
 
     @property
     def lag(self) -> int | None:
         """Offsets of all tables that are not yet in the lake; None if those of one are unknown."""
-        return _sum([table.lag for table in self.tables])
+        return whole_sum(table.lag for table in self.tables) if self.tables else None
 
 
 class LakeView:
@@ -96,7 +94,7 @@ class LakeView:
         """Connects on first use; `timeout_s` is the longest wait for an answer of Kafka."""
         self._settings = settings
         self._lake = open_lake(settings.lake)
-        self._admin = KafkaAdmin(admin_client(settings), timeout_s)
+        self._admin = admin_of(settings, timeout_s)
         self._pinned: dict[str, PinnedTable] = {}
         self._contents: dict[str, TableContents] = {}
         self._seen: set[str] = set()
@@ -111,9 +109,7 @@ class LakeView:
         tables = [self._table(topic, problems) for topic in self._specs]
         tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
         ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
-        of_topic: dict[str, dict[int, int | None]] = {}
-        for tp in tps:
-            of_topic.setdefault(tp.topic, {})[tp.partition] = ends.get(tp)
+        of_topic = by_topic({tp: ends.get(tp) for tp in tps})
         found = tuple(replace(table, ends=of_topic.get(table.topic, {})) for table in tables)
         return LakeSnapshot(found, tuple(dict.fromkeys(problems)))
 
@@ -185,8 +181,3 @@ def _view_of(topic: str, table: str, found: TableContents | None, dead_letters: 
         return TableView(topic, table, dead_letters=dead_letters)
     known = found.rows, found.size_bytes, found.files, dead_letters, found.version
     return TableView(topic, table, *known, fields=found.fields)
-
-
-def _sum(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if values and len(known) == len(values) else None

@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, numbers_by_topic
 
 MAX_BATCHES_BYTES = 1_048_588
 """Of one partition in one answer: Kafka's default limit of one batch, since a batch over the limit is not sent."""
@@ -108,7 +108,7 @@ class BrokerRequests:
 
     def _log_sizes(self, broker: int, tps: Collection[TopicPartition]) -> LogSizes:
         began = time.monotonic()
-        answers = self._client.describe_log_dirs(_by_topic(tps), brokers=[broker])
+        answers = self._client.describe_log_dirs(numbers_by_topic(sorted(tps)), brokers=[broker])
         middle = (began + time.monotonic()) / 2
         directories = [directory for answer in answers for directory in answer["log_dirs"]]
         sizes = {
@@ -161,13 +161,6 @@ def _in_parts(tps: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition
     return (tps[first : first + SIZES_AT_ONCE] for first in range(0, len(tps), SIZES_AT_ONCE))
 
 
-def _by_topic(tps: Collection[TopicPartition]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for tp in sorted(tps):
-        topics.setdefault(tp.topic, []).append(tp.partition)
-    return topics
-
-
 def _fetch_request(offsets: Mapping[TopicPartition, int]) -> FetchRequest:
     topic_type = FetchRequest.FetchTopic
     topics = [
@@ -185,7 +178,7 @@ def _fetch_request(offsets: Mapping[TopicPartition, int]) -> FetchRequest:
                 for partition in partitions
             ],
         )
-        for topic, partitions in _by_topic(offsets).items()
+        for topic, partitions in numbers_by_topic(sorted(offsets)).items()
     ]
     return FetchRequest(
         max_wait_ms=0,

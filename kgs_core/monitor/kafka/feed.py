@@ -7,8 +7,8 @@ from confluent_kafka import Consumer, KafkaException
 from kgs_core.config import Settings
 from kgs_core.errors import ProtocolError
 from kgs_core.group.view.events import Measured
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client, reading_client
+from kgs_core.kafka.admin import admin_of
+from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.errors import port_error
 from kgs_core.kafka.records import PARTITION_END, read_until
@@ -41,7 +41,7 @@ class MeasurementFeed:
             TransientError: Kafka does not answer.
             PermanentError: refused.
         """
-        admin = KafkaAdmin(admin_client(self._settings))
+        admin = admin_of(self._settings)
         if self._topic not in admin.describe([self._topic]):
             return None
         tp = TopicPartition(self._topic, 0)

@@ -42,7 +42,7 @@ def bytes_per_offset(partitions: Mapping[TopicPartition, PartitionReading]) -> d
     sizes: dict[str, float] = {}
     offsets: dict[str, int] = {}
     for tp, reading in partitions.items():
-        count, each = reading.end_offset - reading.log_start, _bytes_per_record(reading)
+        count, each = reading.end_offset - reading.log_start, bytes_per_record(reading)
         if count > 0 and each is not None:
             sizes[tp.topic] = sizes.get(tp.topic, 0.0) + count * each
             offsets[tp.topic] = offsets.get(tp.topic, 0) + count
@@ -62,7 +62,7 @@ def _lag_bytes(lake: "LakeView", partitions: Mapping[TopicPartition, PartitionRe
     for table in lake.snapshot().tables:
         for number in table.ends:
             tp = TopicPartition(table.topic, number)
-            lag, size = table.lag_of(number), _bytes_per_record(partitions.get(tp))
+            lag, size = table.lag_of(number), bytes_per_record(partitions.get(tp))
             if lag is None or size is None:
                 _log.warning("backlog of %s is not known and not counted", tp)
             else:
@@ -70,7 +70,7 @@ def _lag_bytes(lake: "LakeView", partitions: Mapping[TopicPartition, PartitionRe
     return found
 
 
-def _bytes_per_record(reading: PartitionReading | None) -> float | None:
+def bytes_per_record(reading: PartitionReading | None) -> float | None:
     """Stored bytes per offset; None where nothing tells it."""
     if reading is None:
         return None

@@ -4,16 +4,16 @@ import logging
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, Self
+from typing import Protocol
 
 from kgs_core.config import Settings
 from kgs_core.errors import MeasurementError, PermanentError, TransientError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import Publisher, create_topic, load_history
 from kgs_core.monitor.speeds import Measurement, Reading, Window
+from kgs_core.system.closing import Closing
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
@@ -42,7 +42,7 @@ class ReadsPartitions(Protocol):
         """End the connections."""
 
 
-class Monitor:
+class Monitor(Closing):
     """Measures the write speeds of all topics that the settings name; a context manager that ends its connections.
 
     Its methods raise `TransientError` where Kafka does not answer, `PermanentError` where it refuses.
@@ -56,18 +56,12 @@ class Monitor:
         """
         self._settings = settings
         self._sizes = sizes or PartitionSizes(settings)
-        self._admin = KafkaAdmin(admin_client(settings))
+        self._admin = admin_of(settings)
         self._window = Window(settings.monitor.window_s, settings.monitor.min_span_s)
         self._publisher: Publisher | None = None
         if publish:
             create_topic(settings, self._admin)
             self._publisher = Publisher(settings)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def is_full(self) -> bool:
@@ -184,7 +178,7 @@ def _check_topics(settings: Settings, found: Measurement) -> None:
     if found.speeds:
         return
     rules = " or ".join(f"'{rule.topic or rule.pattern}'" for rule in settings.topics)
-    names = [name for name in KafkaAdmin(admin_client(settings)).list_topics() if not settings.is_internal(name)]
+    names = [name for name in admin_of(settings).list_topics() if not settings.is_internal(name)]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     there = f"the topics are {', '.join(names[:_SHOWN])}{more}" if names else "it has no topics"
     raise PermanentError(

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, PermanentError, one_line
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.kafka_python import open_kafka_python
-from kgs_core.model import TopicId, TopicPartition
+from kgs_core.model import TopicId, TopicPartition, grouped
 from kgs_core.monitor.kafka.broker_requests import Batches, BrokerRequests, LogSizes
 from kgs_core.monitor.kafka.clock import clock
 from kgs_core.monitor.kafka.cluster_offsets import ClusterOffsets
@@ -45,10 +44,7 @@ class _Partitions:
     unknown: dict[TopicPartition, str] = field(default_factory=dict)
 
     def by_leader(self) -> dict[int, list[TopicPartition]]:
-        found: dict[int, list[TopicPartition]] = defaultdict(list)
-        for tp, broker in self.leaders.items():
-            found[broker].append(tp)
-        return found
+        return grouped((broker, tp) for tp, broker in self.leaders.items())
 
     def drop(self, tp: TopicPartition, reason: str) -> None:
         self.leaders.pop(tp, None)
@@ -61,7 +57,7 @@ class PartitionSizes:
     def __init__(self, settings: Settings) -> None:
         """Connects. Raises `PortError` or `ConfigError`: no answer, a wrong password, settings that cannot be used."""
         self._settings = settings
-        self._admin = KafkaAdmin(admin_client(settings), TIMEOUT_S)
+        self._admin = admin_of(settings, TIMEOUT_S)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
         self._connect()
         self._chosen = settings.monitor.measure

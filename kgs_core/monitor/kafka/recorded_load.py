@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
+from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.clients import consumer_of
 from kgs_core.kafka.records import read_until
 from kgs_core.model import OffsetRange, TopicPartition
@@ -25,19 +24,16 @@ def load_recorded(settings: Settings, since_ms: int, until_ms: int, interval_s: 
         PortError: refused, or no answer.
     """
     topic = topic_name(settings)
-    admin = KafkaAdmin(admin_client(settings))
+    admin = admin_of(settings)
     tp = TopicPartition(topic, 0)
     if topic not in admin.describe([topic]):
         raise ConfigError([f"topic {topic}: is not there: `kgs monitor` makes it and publishes to it"])
     start, end = (admin.offsets_at([tp], moment)[tp] for moment in (since_ms, until_ms))
-    consumer = consumer_of(settings)
-    try:
-        where = settings.kafka.bootstrap_servers
+    where = settings.kafka.bootstrap_servers
+    with consumer_of(settings) as consumer:
         records = read_until(consumer, tp, OffsetRange(start, end), _PATIENCE_S, where=where)
         values = ((record.timestamp()[1], record.value() or b"") for record in records)
         found = list(published_speeds(_thinned(values, topic, interval_s)))
-    finally:
-        consumer.close()
     if not found:
         raise ConfigError([f"topic {topic}: no measurement in that time: name another time, or start `kgs monitor`"])
     return found

@@ -173,12 +173,9 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> Publish
     tp = TopicPartition(topic, 0)
     end = admin.offsets([tp], "latest")[tp]
     span = OffsetRange(max(admin.offsets([tp], "earliest")[tp], end - records), end)
-    consumer = consumer_of(settings)
-    try:
-        where = settings.kafka.bootstrap_servers
+    where = settings.kafka.bootstrap_servers
+    with consumer_of(settings) as consumer:
         values = [record.value() or b"" for record in read_until(consumer, tp, span, _PATIENCE_S, where=where)]
-    finally:
-        consumer.close()
     reader = MeasurementReader(topic)
     found = [measurement for value in values if (measurement := reader.measurement_in(value)) is not None]
     return PublishedMeasurements(found, reader.refused)

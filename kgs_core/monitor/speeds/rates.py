@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 PERCENTILES = (5, 25, 50, 75, 95)
 _GRID = 512
-_POINTS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +39,23 @@ def mode(rates: NDArray[np.float64]) -> float:
     References:
         Landau 2022, Fig. 10 (a density plot). Silverman 1986, "Density Estimation", eq. 3.31, for the width.
     """
-    width = _kernel_width(rates)
+    width = kernel_width(rates)
     if width == 0.0:
         return float(np.median(rates))
     places = np.linspace(rates.min(), rates.max(), _GRID + 1)
-    return float(places[np.argmax(_densities(rates, width, places))])
+    return float(places[np.argmax(densities(rates, width, places))])
 
 
-def density(rates: Sequence[float]) -> list[tuple[float, float]]:
-    """Rate and density, from three kernel widths below the lowest to three above the highest; none if all are one."""
-    found = np.asarray(rates, np.float64)
-    width = _kernel_width(found)
-    if width == 0.0:
-        return []
-    places = np.linspace(max(0.0, found.min() - 3 * width), found.max() + 3 * width, _POINTS)
-    densities = _densities(found, width, places) / (len(found) * width * np.sqrt(2 * np.pi))
-    return list(zip(places.tolist(), densities.tolist(), strict=True))
-
-
-def _kernel_width(rates: NDArray[np.float64]) -> float:
-    """0: the rates are one as far as floats can tell."""
+def kernel_width(rates: NDArray[np.float64]) -> float:
+    """Width of the kernel, by Silverman; 0: the rates are one as far as floats can tell."""
     low, high = np.percentile(rates, (25, 75))
     deviation, quartiles = np.std(rates), (high - low) / 1.34
     width = float(0.9 * (min(deviation, quartiles) or deviation) * len(rates) ** -0.2)
     return width if width > 1e-9 * rates.max() else 0.0
 
 
-def _densities(rates: NDArray[np.float64], width: float, places: NDArray[np.float64]) -> NDArray[np.float64]:
+def densities(rates: NDArray[np.float64], width: float, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Density at each place, but for a factor that is the same for all."""
     return np.array([np.exp(-(((at - rates) / width) ** 2) / 2).sum() for at in places])
 
 

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from kgs_core.errors import MeasurementError
-from kgs_core.model import TopicPartition
-from kgs_core.monitor.speeds.measurement import Measurement, PartitionReading, Reading, Verdict
+from kgs_core.model import TopicPartition, by_topic
+from kgs_core.monitor.speeds.measurement import Measurement, Reading, Verdict
 from kgs_core.monitor.speeds.pace import TopicPace
 from kgs_core.monitor.speeds.track import Track
 
@@ -80,14 +80,11 @@ class Window:
             self._pace(series.paces, reading)
 
     def _pace(self, paces: dict[str, TopicPace], reading: Reading) -> None:
-        topics: dict[str, dict[int, PartitionReading]] = {topic: {} for topic in paces}
-        for tp, partition in reading.partitions.items():
-            topics.setdefault(tp.topic, {})[tp.partition] = partition
+        topics = by_topic(reading.partitions)
+        for topic in paces.keys() - topics.keys():
+            del paces[topic]
         for topic, partitions in topics.items():
-            if partitions:
-                paces.setdefault(topic, TopicPace(self._window_s)).add(reading.time_s, partitions)
-            else:
-                del paces[topic]
+            paces.setdefault(topic, TopicPace(self._window_s)).add(reading.time_s, partitions)
 
     def _add_to(self, tracks: dict[TopicPartition, Track], reading: Reading) -> None:
         for tp in [*reading.partitions, *reading.unknown]:

@@ -36,7 +36,7 @@ class Admin:
 def admin(monkeypatch):
     def with_ends(**ends):
         made = Admin({name.replace("_", "."): end for name, end in ends.items()})
-        monkeypatch.setattr(outside_control, "KafkaAdmin", lambda _: made)
+        monkeypatch.setattr(outside_control, "admin_of", lambda _: made)
         monkeypatch.setattr(outside_control, "create_topics", lambda of, by: made.made.append((of.group, by)))
         return made
 

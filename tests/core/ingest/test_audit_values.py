@@ -34,8 +34,7 @@ def settings_of(root, *rules):
 def kafka(monkeypatch):
     """Takes the records that topics have."""
     known, records = dict.fromkeys("tu", TopicDescription(TopicId("id1"), 1)), []
-    monkeypatch.setattr(module, "admin_client", lambda _: None)
-    monkeypatch.setattr(module, "KafkaAdmin", lambda _: SimpleNamespace(describe=lambda _: known))
+    monkeypatch.setattr(module, "admin_of", lambda _: SimpleNamespace(describe=lambda _: known))
     monkeypatch.setattr(module, "load_log", lambda *given: given[-1](records))
     return records
 

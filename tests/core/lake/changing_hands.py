@@ -29,8 +29,7 @@ class MemoryKafka:
 
 def put_kafka(monkeypatch, kafka):
     for module in (adoption, migration):
-        monkeypatch.setattr(module, "admin_client", lambda _: None)
-        monkeypatch.setattr(module, "KafkaAdmin", lambda _: kafka)
+        monkeypatch.setattr(module, "admin_of", lambda _: kafka)
 
 
 def settings_of(storage, group):

@@ -53,8 +53,7 @@ def settings_of(storage, group):
 
 def put_kafka(monkeypatch, kafka):
     for module in (adoption, migration):
-        monkeypatch.setattr(module, "admin_client", lambda _: None)
-        monkeypatch.setattr(module, "KafkaAdmin", lambda _: kafka)
+        monkeypatch.setattr(module, "admin_of", lambda _: kafka)
 
 
 @pytest.fixture(autouse=True)
@@ -156,8 +155,7 @@ def test_adoption_that_was_killed_is_finished_by_the_next(storage, sink, tmp_pat
     program = f"""
 from kgs_core.lake.handover import adoption
 from tests.core.lake import test_adoption as t
-adoption.admin_client = lambda _: None
-adoption.KafkaAdmin = lambda _: t.MemoryKafka()
+adoption.admin_of = lambda _: t.MemoryKafka()
 t.adopt(t.Storage({storage.root!r}))
 """
     folder = tmp_path / "crash"

@@ -94,7 +94,7 @@ def with_logs_of(monkeypatch, errors):
             raise errors[topic]
         return dict.fromkeys(snapshot.positions, audit.NOT_READ), TopicDescription(TopicId(f"id-{topic}"), 1)
 
-    monkeypatch.setattr(audit, "KafkaAdmin", lambda _: SimpleNamespace(list_topics=lambda: list("abc")))
+    monkeypatch.setattr(audit, "admin_of", lambda _: SimpleNamespace(list_topics=lambda: list("abc")))
     monkeypatch.setattr(audit, "_read_log", read)
     return asked
 
@@ -106,7 +106,7 @@ class KafkaOf:
         self.start, self.end = start, end
         self.group = MemoryOffsets()
         self.group.stored = {TopicPartition("a", 0): GroupOffset(**committed)} if committed else {}
-        monkeypatch.setattr(audit, "KafkaAdmin", lambda _: self)
+        monkeypatch.setattr(audit, "admin_of", lambda _: self)
         monkeypatch.setattr(audit, "GroupOffsets", lambda *_: self.group)
         monkeypatch.setattr(audit, "load_log", lambda settings, admin, topic, wanted, advance: self.log(wanted))
 

@@ -43,8 +43,7 @@ def view_of(monkeypatch, storage):
     """Kafka is from memory."""
     kafka = MemoryKafka()
     monkeypatch.setattr(kafka, "offsets", lambda tps, which, **_: dict.fromkeys(tps, 100))
-    monkeypatch.setattr(stats, "admin_client", lambda _: None)
-    monkeypatch.setattr(stats, "KafkaAdmin", lambda *_: kafka)
+    monkeypatch.setattr(stats, "admin_of", lambda *_: kafka)
     return LakeView(settings_of(storage, "g"))
 
 

@@ -1,6 +1,5 @@
 """Tombstones: a null value, as a row or among dead letters; there each is merged once its rows are there, and once."""
 
-from functools import partialmethod
 from itertools import count, product
 
 import pytest
@@ -8,6 +7,7 @@ from deltalake import DeltaTable
 
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.table_changes import AddedFile
+from kgs_core.lake.derived import latest_by_key
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from kgs_core.ports import CommitOutcome
 from tests.core.lake.newest import assert_latest, materialized, value
@@ -46,15 +46,17 @@ def test_what_a_consumer_commits_between_any_two_looks_makes_no_difference(stora
             yield
 
     halves, before = half_commits(), []
-    looks = [(name, getattr(LatestByKeyTable, name)) for name in ("_opened", "_positions")]
 
-    def late(table, look, *given):
-        for _ in range(before.pop() if before else 0):
-            next(halves)
-        return look(table, *given)
+    def late(look):
+        def looked(*given):
+            for _ in range(before.pop() if before else 0):
+                next(halves)
+            return look(*given)
 
-    for name, look in looks:
-        monkeypatch.setattr(LatestByKeyTable, name, partialmethod(late, look))
+        return looked
+
+    for where, name in ((latest_by_key, "opened_table"), (LatestByKeyTable, "_positions")):
+        monkeypatch.setattr(where, name, late(getattr(where, name)))
     for schedule in product(range(3), repeat=3):
         before += schedule
         materialized(storage)

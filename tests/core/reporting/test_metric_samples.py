@@ -6,7 +6,7 @@ import pytest
 
 from kgs_core.group.protocol import Change, DesiredState, FlatOut, RunState
 from kgs_core.metrics import METRICS
-from kgs_core.reporting.metric_samples import LakeFigures, TableFigures, samples
+from kgs_core.reporting.metric_samples import LakeFigures, samples
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 
 HOUR_MS = 3_600_000
@@ -18,7 +18,8 @@ BUDGET = {"packing": {"max_rscore_per_hour": 2.0}}
 HAS_MOVED = group(target=replace(TARGET, history=(Change(0, "x", 1, 0.5, 1),)))
 STANDS_STILL = report(ONE, A, stopped={A: "why"})
 OF_THREE = {"speeds": {A: 10.0, B: 200.0, C: 5.0}, "measured_age_s": 1.0, "lags": {A: 3, B: None, C: 0}}
-LAKE = LakeFigures((TableFigures("a", 5, 2, 100, 1, 7.0), TableFigures("b", None, 1, 10, None)), {A: 9}, {A: 0.0})
+OF_A, OF_B = {"kgs_table_rows": 5, "kgs_table_dead_letters_total": 1}, {"kgs_table_rows": None, "kgs_table_files": 1}
+LAKE = LakeFigures({"a": OF_A, "b": OF_B}, {A: 9}, {A: 0.0})
 
 
 def values(found, lake=LakeFigures()):  # noqa: B008 - immutable
@@ -75,6 +76,7 @@ def test_tables_and_positions():
     found = values(seen(group(target=TARGET)), LAKE)
     expected = {"table_rows a": 5, "table_dead_letters_total a": 1, "partition_committed_offset t 0": 9}
     assert (expected | {"partition_lag_seconds t 0": 0.0}).items() <= found.items()
+    assert found["table_files b"] == 1
     assert "table_rows b" not in found
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kgs_core.group.view.transitions import mermaid
+from tests.core.group.controller.state_diagram import mermaid
 
 PAGE = Path(__file__).parents[4] / "docs" / "architecture.md"
 
@@ -11,4 +11,4 @@ PAGE = Path(__file__).parents[4] / "docs" / "architecture.md"
 def test_the_state_diagram_is_the_transition_table():
     diagrams = re.findall(r"^```mermaid\n(.*?)\n```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (of_states,) = [diagram for diagram in diagrams if diagram.startswith("stateDiagram")]
-    assert of_states == mermaid(), "put the output of kgs_core.group.view.transitions.mermaid() there"
+    assert of_states == mermaid(), "put the output of tests.core.group.controller.state_diagram.mermaid() there"

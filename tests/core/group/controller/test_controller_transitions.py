@@ -22,9 +22,10 @@ from kgs_core.group.view.events import (
     WriteFailed,
     Written,
 )
-from kgs_core.group.view.transitions import TRANSITIONS, Cause, State, follow, mermaid
+from kgs_core.group.view.transitions import TRANSITIONS, Cause, State, follow
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
+from tests.core.group.controller.state_diagram import mermaid
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.txt"))
 EVENTS = (

@@ -34,7 +34,7 @@ def test_what_the_topic_holds_of_a_time_is_counted(kafka, monkeypatch):
         offsets=lambda tps, _: dict.fromkeys(tps, 0),
         offsets_at=lambda tps, time_ms: dict.fromkeys(tps, len(records) if time_ms else 0),
     )
-    monkeypatch.setattr(report_history, "KafkaAdmin", lambda _: admin)
+    monkeypatch.setattr(report_history, "admin_of", lambda _: admin)
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for key, value in records:
         producer.produce(topic, value, key, 0, timestamp=1234)

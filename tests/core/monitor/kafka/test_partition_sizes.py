@@ -69,7 +69,7 @@ class Brokers:
 
 @pytest.fixture
 def sizes(monkeypatch, settings):
-    monkeypatch.setattr(partition_sizes, "KafkaAdmin", Admin)
+    monkeypatch.setattr(partition_sizes, "admin_of", Admin)
     monkeypatch.setattr(partition_sizes, "ClusterOffsets", Offsets)
     monkeypatch.setattr(partition_sizes, "open_kafka_python", lambda *_: Brokers())
     sizes = partition_sizes.PartitionSizes(settings)

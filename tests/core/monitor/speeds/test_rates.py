@@ -2,15 +2,13 @@
 
 import math
 import random
-from itertools import pairwise
-from operator import itemgetter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.monitor.speeds.rates import density, mode, spread
+from kgs_core.monitor.speeds.rates import mode, spread
 
 
 def test_the_mode_is_where_rates_are_densest_not_their_mean():
@@ -57,15 +55,3 @@ def test_of_two_heaps_the_mode_is_one_and_not_the_middle_between_them():
     """Where they stand makes no difference: what counts is how far they are from their mean."""
     for low in (0.0, 1000.0):
         assert abs(mode(np.array([low, low, low + 10, low + 10])) - (low + 5)) > 3
-
-
-def test_density_of_rates_is_highest_at_their_mode_and_its_area_is_one():
-    rates = [1.0, 2.0, 2.1, 2.2, 2.2, 2.3, 4.0]
-    points = density(rates)
-    area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
-    assert area == pytest.approx(1.0, abs=0.02)
-    assert max(points, key=itemgetter(1))[0] == pytest.approx(mode(np.asarray(rates)), abs=0.05)
-
-
-def test_rates_that_are_all_one_have_no_density():
-    assert density([3.0, 3.0, 3.0]) == []
