@@ -5,6 +5,7 @@ process group or session that is, and outlives whoever started it.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ RUN_ID = "KGS_RUN_ID"
 """The variable that holds a run's name; a consumer puts it into its reports."""
 
 _PROC = Path("/proc")
+_TRIES, _BEGINS_S = 5, 0.002
 
 
 def find_runs(prefix: str) -> dict[str, list[psutil.Process]]:
@@ -47,7 +49,16 @@ def environ_of_run(environ: Mapping[str, str], name: str) -> dict[str, str]:
 
 def _run_of(pid: int, mark: bytes) -> str | None:
     """What the process's environment says; a zombie has none any more."""
-    for entry in (_PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+    for entry in _environ(_PROC / str(pid)).split(b"\0"):
         if entry.startswith(mark):
             return entry.decode(errors="replace").partition("=")[2]
     return None
+
+
+def _environ(process: Path) -> bytes:
+    """Read again where it is empty, as it is for an instant while a program begins: a start would be overlooked."""
+    for _ in range(_TRIES):
+        if found := (process / "environ").read_bytes():
+            return found
+        time.sleep(_BEGINS_S)
+    return b""
