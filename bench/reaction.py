@@ -15,7 +15,6 @@ from kgs_core.errors import KgsError, TransientError
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
-from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.subprocesses import ChildProcess
 
 STRIKES = {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}
@@ -48,7 +47,7 @@ class Reaction:
 
 
 def run_reactions(
-    folder: Path, controls: Sequence[str], strikes: Sequence[str], say: Callable[[str], None], stop: StopFlag
+    folder: Path, controls: Sequence[str], strikes: Sequence[str], say: Callable[[str], None]
 ) -> list[Reaction]:
     """These strikes one after the other, under each control; each at a reader while a spare is there.
 
@@ -60,8 +59,6 @@ def run_reactions(
         place = folder / control
         with _demonstration(place, CONTROLS[control]) as demo:
             for strike in strikes:
-                if stop.is_set:
-                    return found
                 found.append(_strike(place, control, strike, demo))
                 say(f"{control}: {strike}: {found[-1].partitions} partitions unread for {found[-1].unread_s:.1f} s")
     return found

@@ -33,13 +33,12 @@ def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path |
     frozen     SIGSTOP: it is silent, and suspected after membership.suspect_after_s (10 s here)
     """  # noqa: D301 - \b is click's
     from bench.reaction import CONTROLS, STRIKES, run_reactions
-    from kgs_core.system.shutdown import stop_on_signals
 
     who, kinds = names("--control", controls, tuple(CONTROLS)), names("--strikes", strikes, tuple(STRIKES))
     logging.getLogger("kgs_core").setLevel(logging.ERROR)
-    with stop_on_signals() as stop, tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kgs-bench-") as folder:
         plan = [kind for kind in kinds for _ in range(count)]
-        found = run_reactions(Path(folder), who, plan, lambda text: click.echo(text, err=True), stop)
+        found = run_reactions(Path(folder), who, plan, lambda text: click.echo(text, err=True))
     print_reactions(found)
     write_json(json_file, [each.to_dict() for each in found])
 
