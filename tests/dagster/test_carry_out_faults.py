@@ -294,7 +294,7 @@ def test_a_group_whose_topics_were_made_anew_is_recorded(watched):
 
 
 def test_a_record_that_comes_late_names_the_measurement_that_its_figures_are_of(watched):
-    """The Target's own is too old by then, and the newest one is taken in its place."""
+    """That of the Target, however old it is by then, and though there is a newer one."""
     watched.sim.start(3)
     watched.sim.go_by(3.0)
     watched.load = GROWN
