@@ -26,6 +26,7 @@ from kgs_core.group.view.transitions import State
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
+from kgs_core.runtime.followed_change import Sources, follow_change
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
 from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
 from kgs_core.system.failpoints import failpoint
@@ -162,7 +163,10 @@ class RebalanceRun:
             FencedError, UnsafeError, PortError: see `assign`.
         """
         began = self._clocks.steady()
-        outcome = self._drive(self._options.membership.group_management_timeout_s + PATIENCE_S, lambda _: False)
+        patience_s = self._options.membership.group_management_timeout_s + PATIENCE_S
+        outcome = self._drive(patience_s, lambda _: False)
+        if outcome is not None and outcome.result is Result.FENCED:
+            outcome = self._followed(patience_s)
         failpoint("handed-over")
         is_written = self._assigned is not None and self._assigned.is_written
         if is_written and outcome is not None and outcome.result is Result.NOTHING_TO_DO:
@@ -253,26 +257,34 @@ class RebalanceRun:
 
     def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
-        now = self._clocks.steady()
-        self._began = now if self._began is None else self._began
-        patience_s = max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
+        patience_s = self._at_most(patience_s)
         with stop_after(patience_s) as stop:
-            loop = self._loop
-            if loop is None:
-                loop = self._loop = self._new_loop()
-                loop.start(stop)
+            if self._loop is None:
+                self._loop = self._new_loop()
+                self._loop.start(stop)
             try:
-                outcome = loop.go_on(stop, until)
+                outcome = self._loop.go_on(stop, until)
             except FencedError:
                 if self._reference.written is None:
                     raise
-                outcome = ControllerOutcome(Result.SUPERSEDED, "whoever began it goes on with it")
+                outcome = ControllerOutcome(Result.FENCED, "whoever began it goes on with it")
         if outcome is None and stop.is_set and not until(self._state):
             raise TransientError(
                 f"group {self._group}: the run was not done after {patience_s:g} s, for Kafka did not answer: the next "
                 "one goes on from here"
             )
         return outcome
+
+    def _at_most(self, patience_s: float) -> float:
+        now = self._clocks.steady()
+        self._began = now if self._began is None else self._began
+        return max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
+
+    def _followed(self, patience_s: float) -> ControllerOutcome | None:
+        """How the change ends that whoever began it goes on with: it is recorded all the same."""
+        with stop_after(self._at_most(patience_s)) as stop:
+            sources = Sources(self._ports.topics.reader(), self._hear, self._observer, self._clocks.steady)
+            return follow_change(sources, self._reference.written, stop)
 
     def _new_loop(self) -> ControlLoop:
         reader, writer = self._ports.topics.controller()
