@@ -238,7 +238,7 @@ class LongPoll:
         ]
 
     def _held(self, watch: GroupObserver, recommended: Recommendation) -> Hold | None:
-        is_due = bool(recommended.reason) or self._is_unrecorded(watch)
+        is_due = bool(recommended.reason) or recommended.is_urgent or self._is_unrecorded(watch)
         return self._ports.rebalances.hold(watch.target_offset) if is_due else None
 
     def _is_unrecorded(self, watch: GroupObserver) -> bool:

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
+from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState, Tombstone
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.rebalance import TARGET
 from kgs_dagster.sensors.long_poll import LENGTH_S
@@ -132,6 +132,21 @@ def test_a_dead_consumer_is_started_again_under_its_next_attempt(watched):
     assert keys(watched.tick()) == ["g/2/2"]
     watched.settle()
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
+
+
+def test_a_death_that_is_confirmed_late_is_recorded_at_once_and_without_a_run(watched):
+    """Until it is, `kgs status` speaks of a change; a run for it alone would take longer than the change did."""
+    watched.sim.fleet.is_blind = True
+    process = watched.sim.fleet.of(ConsumerId(2))[0]
+    process.kill()
+    watched.sim.go_by(60.0)
+    watched.settle()
+    assert len(set(watched.sim.owners().values())) == 2
+    watched.sim.fleet.is_blind = False
+    result = watched.evaluate()
+    assert result.run_requests == []
+    recorded_dead = [m.message.member for m in watched.sim.reader().read_to_end() if isinstance(m.message, Tombstone)]
+    assert process.membership.member in recorded_dead
 
 
 def test_assignments_are_given_without_any_measurement_and_without_a_run(watched):

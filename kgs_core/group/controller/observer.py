@@ -32,7 +32,8 @@ class Recommendation:
 
     Attributes:
         reason: why a change is due; empty: none is.
-        is_urgent: somebody is above capacity, or something is unread, until it is begun.
+        is_urgent: somebody is above capacity, or something is unread, until it is begun; or deaths are to be recorded,
+            which takes a moment and is no reason for a run.
         launch: consumers to start, ascending; nobody while another Target is to be written, which may want others.
         unwanted: handles of runs to end because nobody wants them: their end is no failure.
         overdue: handles of runs to end because they have not reported in time.
@@ -118,7 +119,7 @@ class GroupObserver:
         if found.looked_in_vain:
             state = replace(state, search=VainSearch(now, found.held_back))
         changes = assignments_for(self.state, self.state.target)
-        is_urgent = found.is_urgent or bool(changes.assignments)
+        is_urgent = found.is_urgent or bool(changes)
         if found.target is not None and not target_stands:
             return replace(self, state=state), Recommendation(found.target.reason, is_urgent)
         reason = found.target.reason if found.target else _reason(self.state, changes, now)
