@@ -67,6 +67,22 @@ class OpenConsumers:
         self._place(partition, consumer)
         return True
 
+    def assign_group(self, consumer: ConsumerId, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Place into one bin, opened if it is not there and may be, what fits of `partitions`, in order; the rest."""
+        problem, before = self._problem, self._loads.get(consumer)
+        load, rest = before, []
+        may_open = not self._is_full()
+        for partition in partitions:
+            speed = problem.speeds[partition]
+            if may_open if load is None else load <= problem.capacity - speed:
+                load = (load or 0.0) + speed
+                self._assignment[partition] = consumer
+            else:
+                rest.append(partition)
+        if load is not None:
+            self._keep_load(consumer, before, load)
+        return rest
+
     def assign_bin(self, partition: TopicPartition) -> None:
         """Place `partition` into an open bin, else into a new one, else where the load is least.
 
@@ -112,9 +128,11 @@ class OpenConsumers:
 
     def _place(self, partition: TopicPartition, consumer: ConsumerId) -> None:
         before = self._loads.get(consumer)
-        after = (before or 0.0) + self._problem.speeds[partition]
-        self._loads[consumer] = after
         self._assignment[partition] = consumer
+        self._keep_load(consumer, before, (before or 0.0) + self._problem.speeds[partition])
+
+    def _keep_load(self, consumer: ConsumerId, before: BytesPerSecond | None, after: BytesPerSecond) -> None:
+        self._loads[consumer] = after
         self._fit.put(consumer, before, after)
         if self._overflow is not None:
             self._overflow.put(consumer, before, after)

@@ -1,6 +1,6 @@
 """Sticky eviction: everything stays, what is too much goes, and a consumer is freed when all it has fits elsewhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition
@@ -19,26 +19,25 @@ def sticky_eviction(problem: PackingProblem, _random: RandomSource) -> Assignmen
     from fast to slow, where it fits most tightly, else to a new one. Last, consumers are freed from the least loaded
     on, if what they have fits elsewhere and is not more than `consumer_weight` consumers' capacity.
     """
-    kept, homeless = _kept(problem)
+    order = {p: place for place, p in enumerate(problem.decreasing(problem.speeds))}
+    kept, homeless = _kept(problem, order)
     placed = _Placed(kept, problem)
     rest = [p for p in problem.decreasing(homeless) if not placed.fit(p)]
     placed.free_consumers()
     opened = OpenConsumers(problem, BestFit())
     for consumer in sorted(placed.groups):
-        for partition in problem.decreasing(p for p in placed.groups[consumer] if p not in problem.pinned):
-            if opened.is_open(consumer):
-                if not opened.assign(partition, consumer):
-                    rest.append(partition)  # rounding: a sum in another order
-            elif not opened.create(consumer, partition):
-                rest.append(partition)
+        free = [p for p in placed.groups[consumer] if p not in problem.pinned]
+        rest += opened.assign_group(consumer, sorted(free, key=order.__getitem__))  # rounding: in another order
     return opened.assign_all(problem.decreasing(rest))
 
 
-def _kept(problem: PackingProblem) -> tuple[dict[ConsumerId, list[TopicPartition]], list[TopicPartition]]:
-    """What each consumer keeps, and what has none."""
+def _kept(
+    problem: PackingProblem, order: Iterable[TopicPartition]
+) -> tuple[dict[ConsumerId, list[TopicPartition]], list[TopicPartition]]:
+    """What each consumer keeps, and what has none; `order`: all, from fast to slow."""
     groups: dict[ConsumerId, list[TopicPartition]] = {}
     homeless = []
-    for partition in problem.decreasing(problem.speeds):
+    for partition in order:
         home = problem.home(partition)
         if home is None:
             homeless.append(partition)
