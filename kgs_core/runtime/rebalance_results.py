@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kgs_core.group.controller.preview import Preview
 from kgs_core.group.controller.state import ControllerOutcome
 from kgs_core.group.protocol import Received, Target
+from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import TopicPartition
 from kgs_core.planning.plan import Move
 
@@ -61,3 +62,14 @@ class HandedOver:
     double_owners: tuple[str, ...] = ()
     taken_ms: int | None = None
     started_s: float | None = None
+
+def started_s(view: GroupView) -> float | None:
+    """From the newest Target until all consumers had joined that it reads by; None: they have not."""
+    target, newest = view.target, view.newest()
+    if target is None:
+        return None
+    readers = [newest.get(consumer) for consumer in set(target.message.assignment.values())]
+    heard_ms = [reader.first_heard_ms for reader in readers if reader and reader.first_heard_ms is not None]
+    if len(heard_ms) < len(readers):
+        return None
+    return max(0, max(heard_ms, default=0) - target.timestamp_ms) / 1000

@@ -28,7 +28,7 @@ from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.followed_change import Sources, follow_change
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
-from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
+from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced, started_s
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import stop_after
 
@@ -162,24 +162,26 @@ class RebalanceRun:
         Raises:
             FencedError, UnsafeError, PortError: see `assign`.
         """
-        began = self._clocks.steady()
-        patience_s = self._options.membership.group_management_timeout_s + PATIENCE_S
-        outcome = self._drive(patience_s, lambda _: False)
-        if outcome is not None and outcome.result is Result.FENCED:
-            outcome = self._followed(patience_s)
+        began, timeout_s = self._clocks.steady(), self._options.membership.group_management_timeout_s
+        outcome = self._drive(timeout_s + PATIENCE_S, lambda _: False)
+        state = self._state
+        if outcome is not None and outcome.result is Result.FENCED:  # recorded to its end all the same
+            sources = Sources(self._ports.topics.reader, self._hear, self._clocks.steady)
+            stands = state.view.target.offset if state.view.target else self._reference.written
+            outcome, state = follow_change(sources, state, stands, began + timeout_s)
         failpoint("handed-over")
         is_written = self._assigned is not None and self._assigned.is_written
         if is_written and outcome is not None and outcome.result is Result.NOTHING_TO_DO:
             outcome = ControllerOutcome(Result.CONVERGED)  # before this run, which was to see to it
         return HandedOver(
             outcome=outcome or ControllerOutcome(Result.TIMED_OUT),
-            target=self._state.view.target,
+            target=state.view.target,
             duration_s=self._clocks.steady() - began,
             gaps_s=self._unread.gaps_s,
             unowned=self._unread.unowned,
-            double_owners=check_owners(self._state.view, self._state.suspects()),
+            double_owners=check_owners(state.view, state.suspects()),
             taken_ms=self._unread.taken_ms,
-            started_s=self._started_s() if is_written else None,
+            started_s=started_s(state.view) if is_written else None,
         )
 
     def carry_out(self, patience_s: float) -> Received[Target] | None:
@@ -245,16 +247,6 @@ class RebalanceRun:
         watch, measured = self._observer(self._earlier), self._reference.packed_by(self._ports.feed)
         return watch.state if measured is None else watch.observed(measured, self._clocks.steady()).state
 
-    def _started_s(self) -> float | None:
-        target, newest = self._state.view.target, self._state.view.newest()
-        if target is None:
-            return None
-        readers = [newest.get(consumer) for consumer in set(target.message.assignment.values())]
-        heard_ms = [reader.first_heard_ms for reader in readers if reader and reader.first_heard_ms is not None]
-        if len(heard_ms) < len(readers):
-            return None
-        return max(0, max(heard_ms, default=0) - target.timestamp_ms) / 1000
-
     def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
         patience_s = self._at_most(patience_s)
@@ -279,12 +271,6 @@ class RebalanceRun:
         now = self._clocks.steady()
         self._began = now if self._began is None else self._began
         return max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
-
-    def _followed(self, patience_s: float) -> ControllerOutcome | None:
-        """How the change ends that whoever began it goes on with: it is recorded all the same."""
-        with stop_after(self._at_most(patience_s)) as stop:
-            sources = Sources(self._ports.topics.reader(), self._hear, self._observer, self._clocks.steady)
-            return follow_change(sources, self._reference.written, stop)
 
     def _new_loop(self) -> ControlLoop:
         reader, writer = self._ports.topics.controller()
