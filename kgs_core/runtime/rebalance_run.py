@@ -205,7 +205,21 @@ class RebalanceRun:
         if self._measured is None or self._is_logged:
             return self._ports.feed.newest()
         self._is_logged = True
-        return self.measure()
+        return self._as_new_as_the_target(self.measure())
+
+    def _as_new_as_the_target(self, measured: Measured) -> Measured:
+        """The measurement that the Target was packed by, if that was written after this run was asked for.
+
+        By an older one than that, the run would take back what has been found to be necessary since.
+        """
+        target = self._state.view.target
+        offset = target.message.measurement_offset if target is not None else None
+        if offset is None or measured.measurement_offset is None or offset <= measured.measurement_offset:
+            return measured
+        found = self._ports.feed.at(offset)
+        if found is not None:
+            self._measured = found, self._clocks.steady()
+        return found or measured
 
     def _aged(self, now: float) -> Measured:
         if self._measured is None:

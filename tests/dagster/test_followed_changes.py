@@ -149,6 +149,16 @@ def test_a_broker_that_is_away_for_a_moment_ends_no_following(watched, monkeypat
     assert recorded(done)["handover"]["outcome"] == "converged"
 
 
+def test_the_change_that_a_run_has_found_is_followed_though_it_is_another_than_it_was_asked_for(watched):
+    """Nobody else records it: the run has said that it does."""
+    request = begun(watched)
+    overtaken(watched, request, 3)
+    after(watched, 10, lambda: (come(watched, 4), goes_on(watched)))
+    found = recorded(watched.rebalance(request))
+    assert found["consumer_assignment"]["target_offset"] == newest(watched).offset
+    assert (found["handover"]["outcome"], found["handover"]["moved_partitions"]) == ("converged", 2)
+
+
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPED])
 def test_a_group_that_is_paused_meanwhile_is_as_it_shall_be(watched, state):
     request = begun(watched)
@@ -174,3 +184,17 @@ def test_deaths_in_a_group_at_rest_are_recorded_once(watched, state):
     writer = watched.sim.topics.writer
     assert watched.evaluate().run_requests == []
     assert watched.sim.topics.writer == writer
+
+
+# Overtaken runs
+
+
+@pytest.mark.parametrize("is_record", [True, False])
+def test_a_run_does_not_take_back_what_was_found_necessary_before_it_began(watched, is_record):
+    """By its own measurement, which is the older one, three consumers were enough."""
+    request = begun(watched, 3, 4)
+    overtaken(watched, request)
+    written = newest(watched)
+    assert len({*written.message.assignment.values()}) == 4
+    watched.rebalance(request, **({} if is_record else {"written": None}))
+    assert newest(watched) == written
