@@ -1,5 +1,6 @@
 """Results of the parts of a rebalance run."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,6 +28,17 @@ class Assigned:
     preview: Preview | None
     outcome: ControllerOutcome | None
 
+    @property
+    def rscore(self) -> float:
+        """Of all that was written since `before`: a Target may be overtaken before a run records it."""
+        if not self.is_written or self.target is None:
+            return 0.0
+        target = self.target.message
+        times = [change.time_ms for change in target.history]
+        if self.before is None or self.before.message.time_ms not in times:
+            return target.rscore
+        return math.fsum(change.rscore for change in target.history[times.index(self.before.message.time_ms) + 1 :])
+
 
 @dataclass(frozen=True, slots=True)
 class Priced:
@@ -48,7 +60,7 @@ class HandedOver:
 
     Attributes:
         gaps_s: partition that has another owner -> seconds for which it had none.
-        taken_ms: when the last partition found its new owner, ms since 1970; None where none has changed hands. The
+        taken_ms: when the last partition found another consumer, ms since 1970; None where none has. The
             end may come much later: it waits for a new spare, too.
         started_s: from the Target until all consumers had joined that it reads by; None: it was not written by this
             run or for it, or they have not.
@@ -62,6 +74,7 @@ class HandedOver:
     double_owners: tuple[str, ...] = ()
     taken_ms: int | None = None
     started_s: float | None = None
+
 
 def started_s(view: GroupView) -> float | None:
     """From the newest Target until all consumers had joined that it reads by; None: they have not."""

@@ -154,7 +154,7 @@ class RebalanceRun:
             return Priced(target, found.rscore, history[-1].moved if history else 0, None)
         had, speeds = assigned.preview.group.current, assigned.preview.load.write_speeds()
         moves = moves_between(had, found.assignment, speeds)
-        return Priced(target, found.rscore, len(moves), moves)
+        return Priced(target, assigned.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:
         """Go on until the change is over, superseded or out of time.
@@ -310,7 +310,7 @@ class RebalanceRun:
                 f"group {self._group}: not written, for it would break what must always hold: "
                 f"{'; '.join(self.problems)}: a fault of kgs, please report it"
             )
-        if write.target is not None and self._before is None:
+        if write.target is not None and self._before is None and self._earlier is None:
             self._before = state
             self._unread.forget_gaps()  # those of the change before
 

@@ -198,3 +198,79 @@ def test_a_run_does_not_take_back_what_was_found_necessary_before_it_began(watch
     assert len({*written.message.assignment.values()}) == 4
     watched.rebalance(request, **({} if is_record else {"written": None}))
     assert newest(watched) == written
+
+
+def test_what_both_changes_cost_is_recorded(watched):
+    request = begun(watched, 3, 4)
+    first = newest(watched).message.rscore
+    overtaken(watched, request)
+    both = first + newest(watched).message.rscore
+    found = recorded(watched.rebalance(request))
+    assert (first, both) == (0.9, 1.8)
+    assert found["consumer_assignment"]["rscore"] == found["rscore"]["rscore"] == both
+
+
+def test_what_a_record_run_changes_by_itself_is_recorded_beside_what_it_was_asked_for(watched):
+    request = begun(watched, 3)
+    watched.sim.go_by(40.0)
+    come(watched, 4)
+    watched.sim.publish(**ALL_GROWN)
+    found = recorded(watched.rebalance(request))
+    assert newest(watched).message.rscore == 0.9
+    assert found["consumer_assignment"]["rscore"] == 1.8
+    assert found["rscore"]["moved_partitions"] == found["handover"]["moved_partitions"] == 2
+
+
+def test_a_record_is_made_though_the_run_is_fenced_when_it_writes_something_else(watched, monkeypatch):
+    request = begun(watched, 3)
+    watched.sim.go_by(40.0)
+    watched.sim.publish(**ALL_GROWN)
+    controller = watched.sim.controller
+
+    def refused():
+        reader, writer = controller()
+        write = writer.write
+        writer.write = lambda *arguments: (watched.sim.topics.fence_writers(), write(*arguments))[1]
+        return reader, writer
+
+    monkeypatch.setattr(watched.sim, "controller", refused)
+    found = recorded(watched.rebalance(request))
+    assert (found["consumer_assignment"]["is_new"], found["consumer_assignment"]["rscore"]) == (True, 0.9)
+    assert found["handover"]["moved_partitions"] == 1
+
+
+# Times
+
+
+def test_the_times_of_one_change_are_not_counted_from_the_measurement_of_another(timely, monkeypatch):
+    """The second one comes between the run's start and its first look."""
+    request = begun(timely, 3)
+    controller = timely.sim.controller
+
+    def late():
+        monkeypatch.setattr(timely.sim, "controller", controller)
+        come(timely, 4)
+        timely.load = ALL_GROWN
+        timely.evaluate()
+        return controller()
+
+    monkeypatch.setattr(timely.sim, "controller", late)
+    found = recorded(timely.rebalance(request))["handover"]
+    assert found["moved_partitions"] == 2
+    assert "reaction_s" not in found
+
+
+def test_a_restart_after_a_change_counts_as_unread_and_not_as_the_end_of_the_change(timely):
+    request = begun(timely, 3)
+    waiting = timely.open_run(request, dg.DagsterRunStatus.STARTING)
+    written = newest(timely)
+    timely.load = None
+    timely.sim.go_by(40.0)
+    timely.sim.fleet.of(ConsumerId(2))[0].kill()
+    come(timely, 2)
+    assert timely.evaluate().run_requests == []
+    assert newest(timely) == written
+    timely.instance.report_run_canceled(waiting)
+    found = recorded(timely.rebalance(request))["handover"]
+    assert found["moved_partitions"] == 3
+    assert found["target_to_started_s"] + found["started_to_handed_over_s"] < 5
