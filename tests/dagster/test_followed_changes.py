@@ -13,6 +13,7 @@ from kgs_core.runtime.rebalance_run import RebalanceRun
 from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import checks, failure, recorded
 from tests.dagster.ticking import Watched
+from tests.sim_group import tp
 from tests.world.topics import TARGETS
 
 ALL_GROWN = dict.fromkeys(FOUR, 90)
@@ -237,6 +238,23 @@ def test_a_record_is_made_though_the_run_is_fenced_when_it_writes_something_else
     found = recorded(watched.rebalance(request))
     assert (found["consumer_assignment"]["is_new"], found["consumer_assignment"]["rscore"]) == (True, 0.9)
     assert found["handover"]["moved_partitions"] == 1
+
+
+def test_a_change_is_recorded_though_a_run_that_changes_nothing_has_met_it(watched):
+    """A better packing was asked for, and before its run begins the load grows."""
+    watched.load = dict.fromkeys(FOUR, 20)
+    watched.sim.go_by(300.0)
+    (request,) = watched.evaluate().run_requests
+    waiting = watched.open_run(request, dg.DagsterRunStatus.STARTING)
+    come(watched, 3)
+    watched.load = GROWN
+    assert watched.evaluate().run_requests == []
+    written = newest(watched)
+    assert written.message.assignment[tp("a")] == 3
+    watched.instance.report_run_canceled(waiting)
+    assert recorded(watched.rebalance(request))["consumer_assignment"]["outcome"].startswith("nothing to do")
+    (record,) = watched.evaluate().run_requests
+    assert record.run_key == f"g/written-{written.offset}-{written.timestamp_ms}"
 
 
 # Times
