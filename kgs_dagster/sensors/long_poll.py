@@ -165,7 +165,7 @@ class LongPoll:
         may_write = now >= self._writes_from and (self._hold is None or not self._hold.is_writing)
         if recommended.is_urgent and may_write:
             self._writes_from = now + AGAIN_S
-            self._carry_out(now)
+            self._carry_out(now, packs=recommended.packs)
             watch, now = self._watch, self._timing.steady()
             after, recommended = watch.recommend(now)
             self._hold = self._held(watch, recommended)
@@ -199,9 +199,10 @@ class LongPoll:
             self._watch = self._watch.read(self._reader.poll(0.0), timing.steady())
         self._watch = self._watch.observed(fleet_seen(ports.fleet, self._watch.state.view), timing.steady())
 
-    def _carry_out(self, now: float) -> None:
+    def _carry_out(self, now: float, *, packs: bool) -> None:
         """Begin the change that is due, and take in what came of it; where it could not be done, a run says why."""
-        measured, timing, newest = self._watch.state.fresh(now), self._timing, self._watch.newest_report
+        measured = self._watch.state.fresh(now) if packs else None  # a better packing waits for its run
+        timing, newest = self._timing, self._watch.newest_report
         reference = Reference(
             report_offset=newest.offset if newest else None,
             report_age_s=now - newest.at if newest else 0.0,

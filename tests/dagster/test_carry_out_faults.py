@@ -220,6 +220,25 @@ def test_nobody_is_started_for_the_target_before(instance, monkeypatch):
     assert started <= wanted, (started, wanted)
 
 
+# What need not be done at once
+
+
+def test_a_better_packing_waits_for_its_run_though_a_death_is_recorded(watched):
+    watched.load = None
+    watched.sim.fleet.is_blind = True
+    watched.sim.start(7)
+    watched.sim.go_by(3.0)
+    watched.sim.fleet.of(ConsumerId(7))[0].kill()
+    watched.sim.go_by(300.0)
+    watched.evaluate()
+    watched.sim.fleet.is_blind = False
+    watched.load = dict.fromkeys(FOUR, 20)
+    targets, writer = len(watched.sim.topics.log(TARGETS)), watched.sim.topics.writer
+    assert watched.asked()["reason"] == "looking for a better packing"
+    assert watched.sim.topics.writer > writer, "the death is recorded"
+    assert len(watched.sim.topics.log(TARGETS)) == targets
+
+
 # What waits though it need not
 
 
