@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgs_core.errors import TransientError
 from kgs_core.group.controller.desired_state import is_settled
-from kgs_core.group.controller.observer import GroupObserver
-from kgs_core.group.controller.state import ControllerOutcome, Result
+from kgs_core.group.controller.reading import read_on
+from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Result
 from kgs_core.group.protocol import Message, Received
 from kgs_core.ports import GroupTopicReader
 from kgs_core.runtime.controller_loop import POLL_S
-from kgs_core.system.shutdown import StopFlag
+
+_LONGEST_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,38 +21,45 @@ class Sources:
     """Sources of what is known of a group.
 
     Attributes:
-        reader: None: the group has no topics.
+        reader: opens one; None: the group has no topics any more.
         hear: told of everything that is read.
-        observe: an observer that has been told all that the topics say.
         clock: seconds, steady.
     """
 
-    reader: GroupTopicReader | None
+    reader: Callable[[], GroupTopicReader | None]
     hear: Callable[[Sequence[Received[Message]]], None]
-    observe: Callable[[Sequence[Received[Message]]], GroupObserver]
     clock: Callable[[], float]
 
 
-def follow_change(sources: Sources, target_offset: int | None, stop: StopFlag) -> ControllerOutcome | None:
-    """The end of the change to the Target at an offset; None: it was not over when `stop` was set.
+class Followed(NamedTuple):
+    """The end of a change, and what was known of the group then."""
+
+    outcome: ControllerOutcome
+    state: ControllerState
+
+
+def follow_change(sources: Sources, state: ControllerState, target_offset: int | None, end: float) -> Followed:
+    """Follow the change to the Target at an offset, from `state` on, for as long as it stands, and until `end`.
 
     Raises:
-        PortError: Kafka refuses, or does not answer at the start.
+        PortError: Kafka refuses. If it does not answer, that is waited for.
     """
-    reader = sources.reader
-    messages = reader.read_to_end() if reader is not None else ()
-    sources.hear(messages)
-    watch = sources.observe(messages)
-    while reader is not None and watch.target_offset == target_offset:
-        if is_settled(watch.state):
-            return ControllerOutcome(Result.CONVERGED)
-        if stop.is_set:
-            return None
+    reader, has_read = None, False
+    while True:
         try:
-            messages = reader.poll(POLL_S)
+            reader = reader if reader is not None else sources.reader()
+            if reader is None:
+                return Followed(ControllerOutcome(Result.SUPERSEDED, "the group's topics are gone"), state)
+            messages = reader.poll(POLL_S) if has_read else reader.read_to_end()
+            has_read = True
+            sources.hear(messages)
+            now_known = read_on(state, messages, sources.clock())
+            if now_known.view.target is None or now_known.view.target.offset != target_offset:
+                return Followed(ControllerOutcome(Result.SUPERSEDED, "another change has begun"), state)
+            state = now_known
+            if is_settled(state):
+                return Followed(ControllerOutcome(Result.CONVERGED), state)
         except TransientError as e:
-            time.sleep(min(e.retry_after_s, POLL_S))
-            continue
-        sources.hear(messages)
-        watch = watch.read(messages, sources.clock())
-    return ControllerOutcome(Result.SUPERSEDED, "another change has begun")
+            time.sleep(min(e.retry_after_s, _LONGEST_PAUSE_S))
+        if sources.clock() >= end:
+            return Followed(ControllerOutcome(Result.TIMED_OUT, "whoever goes on with it was not there in time"), state)

@@ -28,7 +28,7 @@ from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.followed_change import Sources, follow_change
 from kgs_core.runtime.rebalance_ports import Reference, RunPorts
-from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced
+from kgs_core.runtime.rebalance_results import Assigned, HandedOver, Priced, started_s
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import stop_after
 
@@ -154,7 +154,7 @@ class RebalanceRun:
             return Priced(target, found.rscore, history[-1].moved if history else 0, None)
         had, speeds = assigned.preview.group.current, assigned.preview.load.write_speeds()
         moves = moves_between(had, found.assignment, speeds)
-        return Priced(target, found.rscore, len(moves), moves)
+        return Priced(target, assigned.rscore, len(moves), moves)
 
     def hand_over(self) -> HandedOver:
         """Go on until the change is over, superseded or out of time.
@@ -162,24 +162,26 @@ class RebalanceRun:
         Raises:
             FencedError, UnsafeError, PortError: see `assign`.
         """
-        began = self._clocks.steady()
-        patience_s = self._options.membership.group_management_timeout_s + PATIENCE_S
-        outcome = self._drive(patience_s, lambda _: False)
-        if outcome is not None and outcome.result is Result.FENCED:
-            outcome = self._followed(patience_s)
+        began, timeout_s = self._clocks.steady(), self._options.membership.group_management_timeout_s
+        outcome = self._drive(timeout_s + PATIENCE_S, lambda _: False)
+        state = self._state
+        if outcome is not None and outcome.result is Result.FENCED:  # recorded to its end all the same
+            sources = Sources(self._ports.topics.reader, self._hear, self._clocks.steady)
+            stands = state.view.target.offset if state.view.target else self._reference.written
+            outcome, state = follow_change(sources, state, stands, began + timeout_s)
         failpoint("handed-over")
         is_written = self._assigned is not None and self._assigned.is_written
         if is_written and outcome is not None and outcome.result is Result.NOTHING_TO_DO:
             outcome = ControllerOutcome(Result.CONVERGED)  # before this run, which was to see to it
         return HandedOver(
             outcome=outcome or ControllerOutcome(Result.TIMED_OUT),
-            target=self._state.view.target,
+            target=state.view.target,
             duration_s=self._clocks.steady() - began,
             gaps_s=self._unread.gaps_s,
             unowned=self._unread.unowned,
-            double_owners=check_owners(self._state.view, self._state.suspects()),
+            double_owners=check_owners(state.view, state.suspects()),
             taken_ms=self._unread.taken_ms,
-            started_s=self._started_s() if is_written else None,
+            started_s=started_s(state.view) if is_written else None,
         )
 
     def carry_out(self, patience_s: float) -> Received[Target] | None:
@@ -203,7 +205,21 @@ class RebalanceRun:
         if self._measured is None or self._is_logged:
             return self._ports.feed.newest()
         self._is_logged = True
-        return self.measure()
+        return self._as_new_as_the_target(self.measure())
+
+    def _as_new_as_the_target(self, measured: Measured) -> Measured:
+        """The measurement that the Target was packed by, if that was written after this run was asked for.
+
+        By an older one than that, the run would take back what has been found to be necessary since.
+        """
+        target = self._state.view.target
+        offset = target.message.measurement_offset if target is not None else None
+        if offset is None or measured.measurement_offset is None or offset <= measured.measurement_offset:
+            return measured
+        found = self._ports.feed.at(offset)
+        if found is not None:
+            self._measured = found, self._clocks.steady()
+        return found or measured
 
     def _aged(self, now: float) -> Measured:
         if self._measured is None:
@@ -245,16 +261,6 @@ class RebalanceRun:
         watch, measured = self._observer(self._earlier), self._reference.packed_by(self._ports.feed)
         return watch.state if measured is None else watch.observed(measured, self._clocks.steady()).state
 
-    def _started_s(self) -> float | None:
-        target, newest = self._state.view.target, self._state.view.newest()
-        if target is None:
-            return None
-        readers = [newest.get(consumer) for consumer in set(target.message.assignment.values())]
-        heard_ms = [reader.first_heard_ms for reader in readers if reader and reader.first_heard_ms is not None]
-        if len(heard_ms) < len(readers):
-            return None
-        return max(0, max(heard_ms, default=0) - target.timestamp_ms) / 1000
-
     def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
         patience_s = self._at_most(patience_s)
@@ -280,12 +286,6 @@ class RebalanceRun:
         self._began = now if self._began is None else self._began
         return max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
 
-    def _followed(self, patience_s: float) -> ControllerOutcome | None:
-        """How the change ends that whoever began it goes on with: it is recorded all the same."""
-        with stop_after(self._at_most(patience_s)) as stop:
-            sources = Sources(self._ports.topics.reader(), self._hear, self._observer, self._clocks.steady)
-            return follow_change(sources, self._reference.written, stop)
-
     def _new_loop(self) -> ControlLoop:
         reader, writer = self._ports.topics.controller()
         ports = ControlPorts(
@@ -310,7 +310,7 @@ class RebalanceRun:
                 f"group {self._group}: not written, for it would break what must always hold: "
                 f"{'; '.join(self.problems)}: a fault of kgs, please report it"
             )
-        if write.target is not None and self._before is None:
+        if write.target is not None and self._before is None and self._earlier is None:
             self._before = state
             self._unread.forget_gaps()  # those of the change before
 

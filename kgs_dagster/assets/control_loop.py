@@ -171,8 +171,9 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: Han
     decided_s = record.create_timestamp.timestamp() if record else None
     begun_s = record.start_time if record else None
     written_s, taken_s = rebalance.written_s, None if done.taken_ms is None else done.taken_ms / 1000
-    if done.target is not None and done.target.offset == rebalance.config.written:  # by the sensor, at once
-        decided_s = begun_s = written_s
+    if rebalance.config.written is not None:  # by the sensor, at once
+        is_it = done.target is not None and done.target.offset == rebalance.config.written
+        decided_s = begun_s = written_s if is_it else None  # of another one since, that measurement says nothing
     started_s = None if written_s is None or done.started_s is None else written_s + done.started_s
     if started_s is not None and taken_s is not None:
         started_s = min(started_s, taken_s)  # by two clocks

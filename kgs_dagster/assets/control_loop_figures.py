@@ -81,7 +81,7 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
         **({} if target.learnt is None else {"flat_out_bytes_per_s": three_digits(target.learnt.bytes_per_s)}),
         "spares": len(target.spares),
         # What this run changes; the Target that stands may have been dear when it was made
-        "rscore": three_digits(target.rscore) if assigned.is_written else 0.0,
+        "rscore": three_digits(assigned.rscore),
         "moved_partitions": len(rebalanced(before, target.assignment)) if assigned.is_written else 0,
         **_loads(target.assignment, target.speeds),
     }

@@ -137,10 +137,9 @@ class RebalanceRuns:
             if self._instance.get_runs_count(dg.RunsFilter(tags={**self._tags, TARGET: _record_of(target)})):
                 return True
             found = self._instance.fetch_materializations(self._assignment, limit=_REMEMBERED).records
-        made = [
-            each.asset_materialization.metadata.get("target_offset") for each in found if each.asset_materialization
-        ]
-        return any(offset is not None and offset.value == target.offset for offset in made)
+        said = [each.asset_materialization.metadata for each in found if each.asset_materialization]
+        made = [each["target_offset"].value for each in said if "is_new" in each and each["is_new"].value]
+        return target.offset in made  # a run that finds a Target standing says its offset, too, and records no change
 
     def _is_given_up(self, record: dg.RunRecord) -> bool:
         """Whether a run that had not ended has hung and is over now. One in the queue waits, and does not hang."""

@@ -118,6 +118,7 @@ class LongPoll:
         self._interval_s = max(STEP_S, group.settings.monitor.interval_s)
         self._sample_due_s = timing.steady()
         self._reader: GroupTopicReader | None = None
+        self._watch: GroupObserver
         self._offset: int | None = None
         self._recorded: int | None = None
         self._writes_from = float("-inf")
@@ -135,15 +136,16 @@ class LongPoll:
         end = timing.steady() + timing.length_s
         self._reader = self._ports.topics.reader()
         messages: Sequence[Received[Message]] = self._reader.read_to_end() if self._reader else []
-        watch = GroupObserver.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
+        self._watch = GroupObserver.begin(self._options, messages, timing.steady(), round(timing.wall() * 1000))
         while True:
             due = timing.steady() + STEP_S
             self._trouble = ""
             try:
-                watch, requests = self._step(watch)
+                requests = self._step()
             except TransientError as e:
                 requests, self._trouble = [], str(e)
             if requests or timing.steady() + STEP_S > end:
+                watch = self._watch
                 judged = judged_topics(watch.state.view, watch.state.suspects())
                 seen = observed_status(self._group.settings, watch.state, timing.steady())
                 alerts = group_alerts(seen, has_listened=self._has_listened(watch))
@@ -155,15 +157,16 @@ class LongPoll:
         listened_s = self._timing.steady() - watch.state.listening.silence_counts_from
         return listened_s >= self._options.membership.suspect_after_s
 
-    def _step(self, watch: GroupObserver) -> tuple[GroupObserver, list[dg.RunRequest]]:
-        watch = self._heard(watch)
-        now = self._timing.steady()
+    def _step(self) -> list[dg.RunRequest]:
+        self._hear()
+        watch, now = self._watch, self._timing.steady()
         after, recommended = watch.recommend(now)
         self._hold = self._held(watch, recommended)
         may_write = now >= self._writes_from and (self._hold is None or not self._hold.is_writing)
         if recommended.is_urgent and may_write:
-            watch = self._carried_out(watch, now)
-            now = self._timing.steady()
+            self._writes_from = now + AGAIN_S
+            self._carry_out(now, packs=recommended.packs)
+            watch, now = self._watch, self._timing.steady()
             after, recommended = watch.recommend(now)
             self._hold = self._held(watch, recommended)
             self._writes_from = now + AGAIN_S if recommended.is_urgent else now
@@ -180,22 +183,26 @@ class LongPoll:
         for handle in recommended.overdue:
             self._ports.fleet.stop_overdue(handle)
         runs = [] if config is None else [rebalance_run_request(self._group, config, watch.state.view.target)]
-        return after, [*self._launches(recommended), *runs]
+        requests = [*self._launches(recommended), *runs]
+        self._watch = after
+        return requests
 
-    def _heard(self, watch: GroupObserver) -> GroupObserver:
+    def _hear(self) -> None:
+        """What has come. It is kept at once: it does not come again where what is asked next raises an error."""
         ports, timing = self._ports, self._timing
         if timing.steady() >= self._sample_due_s:
             self._sample_due_s = timing.steady() + self._interval_s - STEP_S / 2
             if (measured := self._measured()) is not None:
                 self._offset = measured.measurement_offset
-                watch = watch.observed(measured, timing.steady())
+                self._watch = self._watch.observed(measured, timing.steady())
         if self._reader is not None:
-            watch = watch.read(self._reader.poll(0.0), timing.steady())
-        return watch.observed(fleet_seen(ports.fleet, watch.state.view), timing.steady())
+            self._watch = self._watch.read(self._reader.poll(0.0), timing.steady())
+        self._watch = self._watch.observed(fleet_seen(ports.fleet, self._watch.state.view), timing.steady())
 
-    def _carried_out(self, watch: GroupObserver, now: float) -> GroupObserver:
-        """With what came of the change that is due, begun here; where it could not be done, a run says why."""
-        measured, timing, newest = watch.state.fresh(now), self._timing, watch.newest_report
+    def _carry_out(self, now: float, *, packs: bool) -> None:
+        """Begin the change that is due, and take in what came of it; where it could not be done, a run says why."""
+        measured = self._watch.state.fresh(now) if packs else None  # a better packing waits for its run
+        timing, newest = self._timing, self._watch.newest_report
         reference = Reference(
             report_offset=newest.offset if newest else None,
             report_age_s=now - newest.at if newest else 0.0,
@@ -212,14 +219,14 @@ class LongPoll:
         except KgsError as e:
             self._failure = f"left to a run: {e}"
         if self._reader is None:  # its topics may have been made just now
-            self._reader = self._ports.topics.reader()
-            news = self._reader.read_to_end() if self._reader is not None else []
+            reader = self._ports.topics.reader()
+            news = reader.read_to_end() if reader is not None else []
+            self._reader = reader
         else:
             news = self._reader.poll(LATE_S)
-        now = timing.steady()
-        return watch.read([*news, *filter(None, [stands])], now).observed(
-            fleet_seen(self._ports.fleet, watch.state.view), now
-        )
+        self._watch = self._watch.read([*news, *filter(None, [stands])], timing.steady())
+        seen = fleet_seen(self._ports.fleet, self._watch.state.view)
+        self._watch = self._watch.observed(seen, timing.steady())
 
     def _measured(self) -> Measured | None:
         """Consumers that are missing are started, and assignments given, without a measurement, too."""

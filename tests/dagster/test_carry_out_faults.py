@@ -18,7 +18,7 @@ from kgs_core.runtime.rebalance_run import RebalanceRun
 from kgs_dagster.jobs.rebalance import RECORDED_WITHIN_S
 from kgs_dagster.sensors import long_poll, partition_load
 from tests.dagster.rebalancing import FOUR, GROWN
-from tests.dagster.results import checks, recorded
+from tests.dagster.results import recorded
 from tests.dagster.ticking import Watched, config_of
 from tests.sim_group import tp
 from tests.world.topics import TARGETS
@@ -220,6 +220,25 @@ def test_nobody_is_started_for_the_target_before(instance, monkeypatch):
     assert started <= wanted, (started, wanted)
 
 
+# What need not be done at once
+
+
+def test_a_better_packing_waits_for_its_run_though_a_death_is_recorded(watched):
+    watched.load = None
+    watched.sim.fleet.is_blind = True
+    watched.sim.start(7)
+    watched.sim.go_by(3.0)
+    watched.sim.fleet.of(ConsumerId(7))[0].kill()
+    watched.sim.go_by(300.0)
+    watched.evaluate()
+    watched.sim.fleet.is_blind = False
+    watched.load = dict.fromkeys(FOUR, 20)
+    targets, writer = len(watched.sim.topics.log(TARGETS)), watched.sim.topics.writer
+    assert watched.asked()["reason"] == "looking for a better packing"
+    assert watched.sim.topics.writer > writer, "the death is recorded"
+    assert len(watched.sim.topics.log(TARGETS)) == targets
+
+
 # What waits though it need not
 
 
@@ -256,50 +275,6 @@ def test_a_record_run_that_begins_beside_a_silent_consumer_packs_without_it(watc
     watched.sim.publish(**GROWN)
     watched.rebalance(request)
     assert 2 not in watched.sim.target().assignment.values()
-
-
-def test_who_began_a_change_goes_on_beside_the_run_that_records_it(watched):
-    """The run is fenced by the next tick while it waits for a consumer, and that is no failure of its own."""
-    watched.load = GROWN
-    *_, request = watched.evaluate().run_requests  # nobody starts consumer 3: the run waits for it
-    written = watched.sim.target()
-    began = watched.sim.clock.now
-
-    def overtaken():
-        if watched.sim.clock.now < began + 10:
-            return False
-        watched.sim.events.clear()
-        watched.load = dict.fromkeys(FOUR, 90)
-        watched.evaluate()
-        return True
-
-    watched.sim.events.append(overtaken)
-    done = watched.rebalance(request)
-    assert watched.sim.target() != written
-    assert done.success
-    assert recorded(done)["handover"]["outcome"].startswith("superseded: ")
-
-
-def test_a_change_is_recorded_to_its_end_though_another_tick_went_on_with_it(watched):
-    """The tick sees first that the consumer has come, and gives it its partitions: the run may write nothing more."""
-    watched.load = GROWN
-    *_, request = watched.evaluate().run_requests
-    began = watched.sim.clock.now
-
-    def overtaken():
-        if watched.sim.clock.now < began + 10:
-            return False
-        watched.sim.events.clear()
-        watched.sim.start(3)
-        watched.sim.go_by(3.0)
-        watched.evaluate()
-        return True
-
-    watched.sim.events.append(overtaken)
-    done = watched.rebalance(request)
-    found = recorded(done)["handover"]
-    assert (found["outcome"], found["moved_partitions"]) == ("converged", 1)
-    assert checks(done)["handover", "change_is_over"]
 
 
 # What is recorded

@@ -15,7 +15,7 @@ from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import recorded
 from tests.dagster.ticking import Watched, config_of
 from tests.sim_group import tp
-from tests.world.topics import TARGETS
+from tests.world.topics import OPERATOR, TARGETS
 
 
 def keys(result):
@@ -239,6 +239,27 @@ def test_people_are_heard(watched):
     watched.tick()
     assert watched.sim.owners() == {}
     assert watched.evaluate().skip_message.startswith("people want the group paused")
+
+
+@pytest.mark.parametrize("what", ["runs", "hold"])
+def test_what_was_read_is_not_forgotten_over_an_error_of_the_database(watched, monkeypatch, what):
+    """A reader gives out nothing twice: people were not heard until the next tick."""
+    owner = type(watched.sim.fleet if what == "runs" else watched.runs)
+    call, failed = getattr(owner, what), []
+
+    def locked(self, *arguments):
+        if watched.sim.topics.log(OPERATOR) and not failed:
+            failed.append(True)
+            raise TransientError("Dagster: runs cannot be read: database is locked")
+        return call(self, *arguments)
+
+    monkeypatch.setattr(owner, what, locked)
+    due = watched.sim.clock.now + 10
+    pause = DesiredState(RunState.PAUSED, "me", 0)
+    watched.sim.events.append(lambda: watched.sim.clock.now > due and watched.sim.topics.append(pause) is not None)
+    watched.evaluate()
+    assert failed
+    assert watched.sim.owners() == {}
 
 
 def test_everybody_silent_is_seen_by_who_has_just_begun_to_listen(watched):

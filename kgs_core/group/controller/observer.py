@@ -34,6 +34,7 @@ class Recommendation:
         reason: why a change is due; empty: none is.
         is_urgent: somebody is above capacity, or something is unread, until it is begun; or deaths are to be recorded,
             which takes a moment and is no reason for a run.
+        packs: the Target that is due is what cannot wait, and not only assignments or deaths.
         launch: consumers to start, ascending; nobody while another Target is to be written, which may want others.
         unwanted: handles of runs to end because nobody wants them: their end is no failure.
         overdue: handles of runs to end because they have not reported in time.
@@ -41,6 +42,7 @@ class Recommendation:
 
     reason: str = ""
     is_urgent: bool = False
+    packs: bool = False
     launch: tuple[ConsumerId, ...] = ()
     unwanted: tuple[str, ...] = ()
     overdue: tuple[str, ...] = ()
@@ -121,7 +123,7 @@ class GroupObserver:
         changes = assignments_for(self.state, self.state.target)
         is_urgent = found.is_urgent or bool(changes)
         if found.target is not None and not target_stands:
-            return replace(self, state=state), Recommendation(found.target.reason, is_urgent)
+            return replace(self, state=state), Recommendation(found.target.reason, is_urgent, found.is_urgent)
         reason = found.target.reason if found.target else _reason(self.state, changes, now)
         before = state.fleet.excused
         state, commands = launch_consumers(state, now)
@@ -129,6 +131,7 @@ class GroupObserver:
         recommendation = Recommendation(
             reason=reason,
             is_urgent=is_urgent,
+            packs=found.is_urgent,
             launch=tuple(command.consumer for command in commands if isinstance(command, Launch)),
             unwanted=tuple(handle for handle in stops if handle in state.fleet.excused - before),
             overdue=tuple(handle for handle in stops if handle not in state.fleet.excused),

@@ -30,7 +30,8 @@ class Unread:
     Attributes:
         handovers: partitions that have found a new owner, in the order of the reports. Where the old one never said
             that it had let go, as the dead do not, the gap counts from when it was last heard.
-        taken_ms: when the last partition found its new owner, ms since 1970; None where none has.
+        taken_ms: when the last partition found another consumer, ms since 1970; None where none has. What one gets back
+            that was started anew is no change of the group's.
     """
 
     def __init__(self) -> None:
@@ -88,5 +89,6 @@ class Unread:
                 gap_s = max(0, time_ms - free[1]) / 1000
                 self.handovers.append(Handover(partition, free[0], member.consumer, time_ms, gap_s))
             self._owner[partition] = member
-            self.taken_ms = time_ms
+            if free is None or free[0] != member.consumer:
+                self.taken_ms = time_ms
         self._owned[member.incarnation] = owned

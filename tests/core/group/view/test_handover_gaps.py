@@ -65,3 +65,6 @@ def test_what_was_before_can_be_left_out_and_the_last_to_find_an_owner_tells_whe
     assert unread.taken_ms is None
     unread.take([report(ONE, 3, 3), report(TWO, 4, 3, A, B)])
     assert unread.gaps_s == {B: 1.0}
+    assert unread.taken_ms == 4000
+    unread.take([report(TWO, 5, 4, A), report(TWO, 6, 5, A, B)])
+    assert unread.taken_ms == 4000, "it has it back"
