@@ -9,6 +9,7 @@ import click
 
 from bench.commands.capacity_conditions import bench_capacity
 from bench.commands.events import bench_events
+from bench.commands.handover import bench_handover
 from bench.commands.ingest import bench_ingest
 from bench.commands.lake import bench_lake
 from bench.commands.memory import bench_memory
@@ -24,8 +25,17 @@ from bench.commands.topics import bench_topics
 from kgs_core.cli.main import KgsGroup
 
 COMMANDS = (
-    *(bench_capacity, bench_events, bench_ingest, bench_lake, bench_memory, bench_monitor, bench_outage),
-    *(bench_packing, bench_reaction, bench_readings, bench_reproduction, bench_scale, bench_steps, bench_topics),
+    *(bench_capacity, bench_events, bench_handover, bench_ingest, bench_lake, bench_memory, bench_monitor),
+    *(
+        bench_outage,
+        bench_packing,
+        bench_reaction,
+        bench_readings,
+        bench_reproduction,
+        bench_scale,
+        bench_steps,
+        bench_topics,
+    ),
 )
 
 

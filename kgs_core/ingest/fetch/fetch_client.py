@@ -23,6 +23,9 @@ POLL_MESSAGES = 100_000
 POLL_S = 0.05
 LEARN_TIMEOUT_S = 1.0
 SEEK_TIMEOUT_S = 1.0
+FIRST_WAIT_SHARE = 0.25
+"""Of `wait_time_s`: the wait for the first records of partitions that a client takes over. It has most of a second's
+records of them at once, and is another consumer's successor: with a whole wait, a handover would take two."""
 _NOWHERE = -1
 _LOST = {"_AUTO_OFFSET_RESET", "_LOG_TRUNCATION", "OFFSET_OUT_OF_RANGE"}
 _CORRUPT = {"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED", "INVALID_MSG"}
@@ -101,12 +104,15 @@ class FetchClient(ABC):
         """At most `batch_bytes` (but at least one record), or what came within `wait_time_s` of the first record.
 
         A batch that is full before leaves small topics to the next one (`small_topics`), until `wait_time_s` is over.
+        Partitions that are new here are waited for less (`FIRST_WAIT_SHARE`).
 
         Returns after `slice_s` at the latest, or soon after `is_interrupted` says so; a batch that is not due by then
         is kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range
         is returned.
         """
-        self._position(start)
+        if self._position(start):  # unread since another consumer's last batch
+            since = time.monotonic() - wait_time_s * (1 - FIRST_WAIT_SHARE)
+            self._gathering_since = min(since, self._gathering_since or since)
         if not start:
             return Fetched()
         slice_end = time.monotonic() + slice_s
@@ -196,8 +202,8 @@ class FetchClient(ABC):
     def _expect(self, tps: Sequence[TopicPartition], kept: Collection[tuple[str, int]]) -> None:
         """Prepare for the events of these partitions, ascending; of what is held only that of `kept` stays."""
 
-    def _position(self, start: Mapping[TopicPartition, int]) -> None:
-        """Make the client deliver each partition from its start; free of cost when it would do so anyway.
+    def _position(self, start: Mapping[TopicPartition, int]) -> bool:
+        """Make the client deliver each partition from its start; whether it would not have done so anyway.
 
         What the client has fetched ahead of partitions that it delivers from there anyway, it keeps.
         """
@@ -206,7 +212,7 @@ class FetchClient(ABC):
         others = {topic for topic in {tp.topic for tp in start} if ids.get(topic) != self.topic_ids.get(topic)}
         if before == dict(start) and not others:
             self._next = before
-            return
+            return False
         moved = {tp: offset for tp, offset in start.items() if before.get(tp) != offset or tp.topic in others}
         self._learn({tp.topic for tp in start} - {topic for topic, _ in before})
         positions = [KafkaPosition(tp.topic, tp.partition, offset) for tp, offset in sorted(moved.items())]
@@ -222,6 +228,7 @@ class FetchClient(ABC):
         self._next = {(tp.topic, tp.partition): offset for tp, offset in start.items()}
         if not self._has_held():
             self._gathering_since = None
+        return bool(moved)
 
     def _check_epochs(self, start: Mapping[TopicPartition, int]) -> None:
         """Have librdkafka compare known epochs with the log: it does so at a seek, and not at an assignment.
