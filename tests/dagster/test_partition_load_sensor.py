@@ -223,7 +223,7 @@ def test_people_are_heard(watched):
     watched.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     watched.tick()
     assert watched.sim.owners() == {}
-    assert watched.evaluate().skip_message.startswith("people want the group paused")
+    assert watched.evaluate().skip_message.startswith("the group is to be paused")
 
 
 def test_everybody_silent_is_seen_by_who_has_just_begun_to_listen(watched):
