@@ -53,7 +53,7 @@ class _Options:
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's tables. May be repeated.")
 @click.option("--keep-offsets", is_flag=True, help="The topic has moved, and its offsets are the same as they were.")
 @click.option(
-    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P goes on. May be repeated."
+    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P continues. May be repeated."
 )
 @click.option(
     "--offsets",
@@ -161,7 +161,7 @@ def _parse(lines: list[str], topics: tuple[str, ...]) -> dict[str, dict[int, int
         if match is None:
             problems.append(f"adopt: '{text}': write TOPIC:PARTITION=OFFSET, e.g. orders:3=1200")
         elif match.group(1) not in topics:
-            problems.append(f"adopt: '{text}': give --topic {match.group(1)}, too")
+            problems.append(f"adopt: '{text}': also give --topic {match.group(1)}")
         else:
             found.setdefault(match.group(1), {})[int(match.group(2))] = int(match.group(3))
     if problems:

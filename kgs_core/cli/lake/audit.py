@@ -20,7 +20,7 @@ _ADVICE = {
     Fault.AHEAD: "rows without position will be written once more; a log that is too short must be restored",
     Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own; if "
     "it is this group under its earlier name: kgs adopt --from-group",
-    Fault.DELETED_UNREAD: "these records are gone for good; the partition stands still until kgs accept-loss",
+    Fault.DELETED_UNREAD: "these records are gone for good; the partition is stopped until kgs accept-loss",
     Fault.CHANGED: "the rule was changed since, or something else wrote these rows: compare them with the records",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
@@ -122,7 +122,7 @@ def _details(table: TableAudit) -> Iterator[str]:
         yield f"  {note}"
     if table.dead_letters and not table.rows:
         yield (
-            f"  WARNING: {table.dead_letters:,} dead letters of {table.topic} and no row: mend its rule or the producer"
+            f"  WARNING: {table.dead_letters:,} dead letters of {table.topic} and no row: fix its rule or the producer"
         )
     several = len({p.stored.topic_id for p in table.partitions}) > 1
     for partition in table.partitions:
