@@ -49,7 +49,7 @@ def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     """Stop all reading until `kgs resume`; processes stay.
 
     Every consumer finishes its batch, lets go of its partitions and stays, so that resuming takes seconds. The request
-    is kept in Kafka: a controller that starts later obeys it, too.
+    is kept in Kafka: a controller that starts later also obeys it.
     """
     asked = "pause: every consumer finishes its batch; then none reads until `kgs resume`, and all processes stay"
     Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)

@@ -64,7 +64,7 @@ class _Options:
 @click.option("--from-topic-id", "old_id", metavar="ID", help="Which earlier topic id, where the table knows several.")
 @click.option("--yes", is_flag=True, help="Do it; without, it says what it would do.")
 def adopt(**options: Any) -> None:
-    """Go on filling tables that another group name, or this topic in another cluster, has filled until now.
+    """Continue to fill tables that another group name, or this topic in another cluster, has filled until now.
 
     A renamed group: `kgs adopt --from-group OLD` with the configuration of the new name makes positions, starts and
     accepted gaps of OLD its own, table by table; consumers of OLD are refused from then on.

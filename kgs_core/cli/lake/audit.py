@@ -60,7 +60,7 @@ def audit(
     foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
     A table that is missing, though the group has read its topic, is NOT READ.
     changed, with --values: rows with other values than the rule, as it is now, makes of their records.
-    With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
+    With `rows: filter` a missing row is right; with `rows: any` so are several rows of a record.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
     """

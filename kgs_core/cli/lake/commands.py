@@ -35,7 +35,7 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
 
     For each table: small files are joined, a checkpoint is written, expired log entries go (lake.log_retention_h), and
     so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
-    killed consumers left. Run it every hour; consumers go on meanwhile.
+    killed consumers left. Run it every hour; consumers keep running.
 
     Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
     both would do the same work (no row is lost by it).
