@@ -62,7 +62,7 @@ def schedule(job: Job, cron: str) -> dg.ScheduleDefinition:
 
     def execution(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         before = context.instance.get_run_records(dg.RunsFilter(job_name=job.name, statuses=list(NOT_ENDED)), limit=1)
-        return dg.SkipReason(f"run {before[0].dagster_run.run_id} goes on") if before else dg.RunRequest()
+        return dg.SkipReason(f"run {before[0].dagster_run.run_id} is in progress") if before else dg.RunRequest()
 
     return dg.ScheduleDefinition(
         name=job.name.replace("_job", "_schedule", 1),

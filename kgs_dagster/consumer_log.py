@@ -61,7 +61,7 @@ def reading(membership: Membership) -> str:
     if read:
         line += f": {_partitions(read, facts.positions)}"
     still = {tp: facts.stopped[tp] for tp in owned - read}
-    return f"{line}; stand still: {stopped_causes(still)}" if still else line
+    return f"{line}; stopped: {stopped_causes(still)}" if still else line
 
 
 def _subject(membership: Membership) -> object:

@@ -146,7 +146,7 @@ class DagsterFleet:
             self._instance.add_run_tags(handle, {UNWANTED: "true"})
         if self._unwanted is not None:
             self._unwanted.add(handle)
-        self.stop(handle, "nobody wants it any more")
+        self.stop(handle, "it is no longer wanted")
 
     def stop_overdue(self, handle: str) -> None:
         """As `stop`, of a run that has not reported in time.

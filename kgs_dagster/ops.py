@@ -123,7 +123,7 @@ def _asked_by(context: dg.OpExecutionContext) -> str:
         return run.tags[WHY]
     if run is not None and run.status in (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED):
         return "its run was terminated in Dagster"
-    return "by a signal from outside Dagster: its machine or pod goes down, or somebody sent it"
+    return "by a signal from outside Dagster: its machine or pod goes down, or a person sent it"
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class RebalanceConfig(dg.Config):
     reason: str = Field(default="asked for by hand", description="Why it was asked for.")
     attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
     algorithm: str | None = Field(default=None, description="Instead of packing.algorithm.")
-    dry_run: bool = Field(default=False, description="Only show the plan: nobody is fenced, nothing is written.")
+    dry_run: bool = Field(default=False, description="Only show the plan: nothing is fenced or written.")
     applies_plan: bool = Field(
         default=True,
         description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as the "
@@ -48,8 +48,8 @@ class RebalanceConfig(dg.Config):
     )
     written: int | None = Field(
         default=None,
-        description="Offset of the Target that the sensor has written already, for it could not wait: this run goes on "
-        "from there, and records the change. None: this run writes it.",
+        description="Offset of the Target that the sensor has written already, for it could not wait: this run "
+        "continues from there, and records the change. None: this run writes it.",
     )
     report_offset: int | None = Field(default=None, description="Of the newest report that was there, if known.")
     report_age_s: float = Field(default=0.0, description="How long ago that had come.")

@@ -40,9 +40,7 @@ class Turn:
             ages = [now - begun for _, begun in self._begun if now - begun > HANGS_AFTER_S]
         if not ages:
             return ""
-        return (
-            f"{counted(len(ages), 'look')} of before {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
-        )
+        return f"{counted(len(ages), 'earlier look')} {'hangs' if len(ages) == 1 else 'hang'}, since {max(ages):.0f} s"
 
     def _take(self, ticket: object) -> str:
         now = self._steady()

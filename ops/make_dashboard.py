@@ -56,7 +56,7 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
     }),
     ("Changes and their price", "Partitions moved", "short", {
         "forced {{forced}}": f"increase(kgs_moved_partitions_total{{{_G}}}[$__rate_interval])",
-        "only what must moves": f"kgs_forced_moves_only{{{_G}}}",
+        "only forced moves": f"kgs_forced_moves_only{{{_G}}}",
     }),
     ("Changes and their price", "Rscore an hour, and what is left of its budget", "short", {
         "forced {{forced}}": f"increase(kgs_rscore_total{{{_G}}}[1h])",

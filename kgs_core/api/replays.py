@@ -209,7 +209,7 @@ def simulate(  # noqa: PLR0913 - keywords with defaults
     for name in names:
         check_name(name)
     if workload.spec is None and seeds != 1:
-        raise ConfigError([f"seeds {seeds}: a recorded load is what it is: leave it out"])
+        raise ConfigError([f"seeds {seeds}: a recorded load has no seeds: omit it"])
     bytes_capacity = DEFAULT_CAPACITY if workload.spec is not None else workload.capacity
     conditions = Conditions(bytes_capacity, LatencySettings(interval_s=interval_s), latency)
     if workload.spec is None:

@@ -120,7 +120,7 @@ class GlueCatalog(Catalog):
         version = {"VersionId": there["VersionId"]} if there.get("VersionId") else {}
         answer = self._ask(entry.name, self._client.update_table, DatabaseName=database, TableInput=table, **version)
         if isinstance(answer, str):
-            raise TransientError(f"{entry.name}: changed by somebody else meanwhile: {answer}")
+            raise TransientError(f"{entry.name}: changed by another client meanwhile: {answer}")
 
     def _ask(self, what: str, question: Callable[..., Any], **given: Any) -> Any:
         """The answer; where it is that something is there, or is not, the name of that error."""

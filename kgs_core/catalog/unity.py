@@ -44,7 +44,7 @@ def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
         verify = ssl.create_default_context(cafile=catalog.ca_location)
     except (OSError, ssl.SSLError) as e:
         why = getattr(e, "strerror", None) or one_line(e)
-        raise ConfigError([f"catalog.ca_location: {catalog.ca_location}: {why}: mend the file"]) from e
+        raise ConfigError([f"catalog.ca_location: {catalog.ca_location}: {why}: fix the file"]) from e
     return UnityCatalog(str(catalog.url), token, catalog.timeout_s, verify)
 
 
@@ -81,7 +81,7 @@ class UnityCatalog(Catalog):
             return None
         there = self._checked(name, answer)
         if "table_type" not in there and "storage_location" not in there:
-            raise self._other_server(f"{name}: what it has there is no table")
+            raise self._other_server(f"{name}: the entry is not a table")
         return there
 
     def _create(self, entry: CatalogEntry) -> bool:
@@ -99,7 +99,7 @@ class UnityCatalog(Catalog):
         catalog, schema, _ = name.split(".")
         answer = self._ask("POST", "/schemas", {"name": schema, "catalog_name": catalog})
         if answer.status == _NOT_FOUND and answer.code:
-            raise PermanentError(f"{name}: there is no catalog '{catalog}' there: make it, or change catalog.name")
+            raise PermanentError(f"{name}: catalog '{catalog}' does not exist: create it, or change catalog.name")
         if not _is_there(answer):
             self._checked(f"schema {catalog}.{schema}", answer)
 
@@ -148,7 +148,7 @@ class UnityCatalog(Catalog):
         if status >= _FAILURE or status in _PASSING or status == _CONFLICT:
             raise TransientError(f"{where} fails: {said}")
         if status == _UNAUTHORIZED:
-            raise PermanentError(f"{where} does not know who asks: {said}: check catalog.token")
+            raise PermanentError(f"{where} rejects the credentials: {said}: check catalog.token")
         if status == _FORBIDDEN:
             raise PermanentError(f"{where} refuses: {said}: give catalog.token's owner the right")
         if status < _BAD or not answer.code:

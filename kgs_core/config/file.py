@@ -70,6 +70,6 @@ def _read(path: Path, way_out: str = "`kgs init` makes one, or name another file
     except FileNotFoundError:
         raise ConfigError([f"{path}: no such file: {way_out}"]) from None
     except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: mend the file or name another"]) from None
+        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: fix the file or name another"]) from None
     except ValueError:  # a NUL in the name
         raise ConfigError([f"{str(path)!r}: not the name of a file: name another"]) from None

@@ -92,7 +92,7 @@ class _Environment:
                 here[section] = {}
             here = here[section]
             if not isinstance(here, dict):
-                raise ConfigError([f"{source}: '{section}' is no section: set it as a whole"])
+                raise ConfigError([f"{source}: '{section}' is not a section: set it as a whole"])
         here[path[-1]] = load_tree(self._environ[name].encode(errors="replace"), source)
         self.origins[tuple(path)] = name
 

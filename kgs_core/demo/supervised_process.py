@@ -75,7 +75,7 @@ class SupervisedProcess:
                 self._say(f"{death(last)} is not started again: {why}")
                 return
             self._due_s = max(now, self._started_s + RESTART_EVERY_S)
-            self._say(f"{death(last)} is started again; meanwhile the consumers read on what they own")
+            self._say(f"{death(last)} is started again; meanwhile consumers keep reading what they own")
         if now >= self._due_s:
             self.start()
 

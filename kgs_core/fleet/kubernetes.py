@@ -233,7 +233,7 @@ class KubernetesFleet:
 
     def _end(self, run: JobRun) -> None:
         if run.is_suspended and run.handle not in self._stops:
-            _log.warning("consumer=%d is replaced: somebody has suspended its job=%s", run.consumer, run.name)
+            _log.warning("consumer=%d is replaced: its job was suspended job=%s", run.consumer, run.name)
         if run.has_job and not run.is_ending:
             self._api.delete_job(run.name, run.handle)
         elif not run.has_job:

@@ -107,7 +107,7 @@ class KubernetesApi:
         # No resourceVersion: what a cache holds may be older than what we know already
         found = self._ask(f"list {what}", call, self.namespace, label_selector=selector) or {}
         if not isinstance(items := found.get("items"), list):
-            raise TransientError(f"Kubernetes {self._configuration.host}: list {what}: the answer is no list")
+            raise TransientError(f"Kubernetes {self._configuration.host}: list {what}: the answer is not a list")
         return items
 
     def _ask(

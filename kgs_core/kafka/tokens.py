@@ -153,7 +153,7 @@ class FunctionTokens:
         try:
             return _loaded(self._name)()
         except PermanentError as e:
-            raise PermanentError(f"{self._raised(e)}: mend the function, or what it goes by") from None
+            raise PermanentError(f"{self._raised(e)}: fix the function, or its input") from None
         except BaseException as e:  # noqa: BLE001 - the user's own; SystemExit, too
             raise TransientError(self._raised(e)) from None
 

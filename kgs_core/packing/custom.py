@@ -55,7 +55,7 @@ class CustomAlgorithm:
         found: dict[TopicPartition, int] = {}
         for key, consumer in items():
             if key not in problem.speeds:
-                self._refuse(f"gave {key!r} a consumer, which is no partition of the load")
+                self._refuse(f"gave {key!r} a consumer, which is not a partition of the load")
             partition = TopicPartition(*key)
             if partition in found:
                 self._refuse(f"gave {partition} two consumers")
@@ -87,9 +87,9 @@ class _InstalledAlgorithm:
         try:
             function: PlainFunction = self._entry_point.load()
         except (ImportError, AttributeError) as e:
-            raise ConfigError([f"{where}: {e}: mend or remove the package that brings it"]) from e
+            raise ConfigError([f"{where}: {e}: fix or remove the package that brings it"]) from e
         if not callable(function):
-            raise ConfigError([f"{where}: is no function: name one that packs"])
+            raise ConfigError([f"{where}: is not a function: name one that packs"])
         return CustomAlgorithm(name, function)
 
 

@@ -185,7 +185,7 @@ class RegistryClient:
             client.clear_caches()  # type: ignore[no-untyped-call]
         url = self._settings.url
         raise TransientError(
-            f"{url} does not answer as a schema registry does: check registry.url: {what} is no schema"
+            f"{url} does not answer as a schema registry does: check registry.url: {what} is not a schema"
         )
 
     def _resolved(

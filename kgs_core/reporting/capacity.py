@@ -23,8 +23,8 @@ def capacity_sentences(found: Capacity, now_ms: int | None = None) -> Iterator[s
         return
     than = "less" if drift < 0 else "more"
     since = since_text(found.learnt.since_ms, now_ms)
-    text = f"consumers read {abs(drift):.0%} {than} than the configured capacity {since}"
-    cure = "measure anew (kgs capacity), or leave the capacities out of kgs.yaml: then they are learnt"
+    text = f"consumers have read {abs(drift):.0%} {than} than the configured capacity {since}"
+    cure = "measure again (kgs capacity), or remove the capacities from kgs.yaml: they are then learnt"
     yield f"{text}: {'consumers are given more than they can read' if drift < 0 else 'fewer would do'}: {cure}"
 
 

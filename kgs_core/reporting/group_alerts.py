@@ -37,7 +37,7 @@ def _unread(found: GroupStatus) -> Iterator[str]:
     read = found.partition_states
     if found.target is not None and found.run_state is RunState.RUNNING:
         yield from (f"{tp} has no reader" for tp in sorted(found.target.assignment.keys() - read.keys()))
-    yield from (f"{tp} stands still: {why}" for tp, why in sorted(found.stopped.items()) if tp in read)
+    yield from (f"{tp} is stopped: {why}" for tp, why in sorted(found.stopped.items()) if tp in read)
 
 
 def _unheard(found: GroupStatus) -> Iterator[str]:

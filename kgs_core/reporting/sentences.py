@@ -27,12 +27,12 @@ def sentences(state: ControllerState, now: float) -> tuple[str, ...]:
 
 def _all(state: ControllerState, now: float) -> Iterator[str]:
     if state.view.run_state is not RunState.RUNNING:
-        yield f"people want the group {state.view.run_state}"
+        yield f"the group is to be {state.view.run_state}"
     still = _standing_still(state)
     yield _readers(state, still)
     if still:
-        verb = "stands" if len(still) == 1 else "stand"
-        yield f"{counted(len(still), 'partition')} {verb} still: {stopped_causes(still)}"
+        verb = "is" if len(still) == 1 else "are"
+        yield f"{counted(len(still), 'partition')} {verb} stopped: {stopped_causes(still)}"
     yield _load(state, now)
     yield from capacity_sentences(group_capacity(state))
     for topic, share in bad_shares(state.view, state.suspects()).items():
@@ -53,7 +53,7 @@ def _held(state: ControllerState, now: float) -> Iterator[str]:
         yield str(state.search.held_back)
     yield from filter(None, (blind_wait(state, now), request_wait(state, now)))
     if until := state.options.packing.forced_only_until(state.time_ms(now)):
-        yield f"until {until} only what must move does"
+        yield f"until {until} only forced moves are made"
     elif state.options.packing.apply == "forced_only":
         yield FORCED_ONLY
 
@@ -119,7 +119,7 @@ def _starts(state: ControllerState, now: float) -> Iterator[str]:
     for consumer, why in sorted(starts.trouble.items()):
         yield f"consumer {consumer} waits to start: {why}"
     if starts.held_s:
-        yield f"nobody new is started for {starts.held_s:.0f} s, since consumers that had joined keep failing"
+        yield f"no new consumer is started for {starts.held_s:.0f} s, because joined consumers keep failing"
     for consumer, wait_s in sorted(starts.waiting.items()):
         what = "quarantined for" if consumer in starts.quarantined else "tried again in"
         why = f": {starts.why[consumer]}" if consumer in starts.why else ""

@@ -80,7 +80,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
         PortError: Kafka does not answer, or refuses.
     """
     if asked.until_ms <= asked.since_ms:
-        raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is no time at all"])
+        raise ConfigError([f"bill: {moment(asked.since_ms)} to {moment(asked.until_ms)}: is an empty period"])
     if asked.since_ms >= now_ms:
         raise ConfigError([f"bill: {moment(asked.since_ms)}: has not begun yet: name a time that has"])
     period = Period(asked.since_ms, min(asked.until_ms, now_ms))

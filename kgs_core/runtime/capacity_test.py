@@ -190,7 +190,7 @@ class _Pass(Closing):
             if self._topics[topic].progress.recent_records >= least:
                 raise PermanentError(
                     f"capacity: topic {topic}: {share_text(share)} of its records cannot be parsed, and how fast dead "
-                    "letters are says nothing of rows: mend its rule, or leave the topic out for this test"
+                    "letters are says nothing of rows: fix its rule, or leave the topic out for this test"
                 )
 
     def _cycle(self, before: Mapping[TopicPartition, int], report: RoundReport, seconds: float, number: int) -> Cycle:

@@ -113,7 +113,7 @@ class ConsumerContext:
         except TransientError:
             if stop is None or not stop.is_set or not self.has_lost_runner:
                 raise
-            _log.info("Spark has ended, too: the batch in hand is left to the next consumer")
+            _log.info("Spark has also ended: the batch in hand is left to the next consumer")
             return False
         return True
 

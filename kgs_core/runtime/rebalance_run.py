@@ -273,11 +273,11 @@ class RebalanceRun:
             except FencedError:
                 if self._reference.written is None:
                     raise
-                outcome = ControllerOutcome(Result.FENCED, "whoever began it goes on with it")
+                outcome = ControllerOutcome(Result.FENCED, "the controller that began it continues")
         if outcome is None and stop.is_set and not until(self._state):
             raise TransientError(
                 f"group {self._group}: the run was not done after {patience_s:g} s, for Kafka did not answer: the next "
-                "one goes on from here"
+                "one continues from here"
             )
         return outcome
 

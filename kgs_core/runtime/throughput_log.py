@@ -119,7 +119,7 @@ class ConsumerStatus:
                 write_privately(draft, json.dumps(status))
         except OSError as e:  # as on a full disk: to read is what matters
             if not self._has_warned:
-                _log.warning("status file %s cannot be written: %s: reading goes on", self._file, e.strerror or e)
+                _log.warning("status file %s cannot be written: %s: reading continues", self._file, e.strerror or e)
             self._has_warned = True
         else:
             self._has_warned = False
@@ -161,7 +161,7 @@ class BadTopics:
         before, self.shares = self.shares, bad_topics(found, self.shares)
         for topic in self.shares.keys() - before.keys():
             _log.warning(
-                "too many bad records topic=%s share=%.3f max=%.3f dead_letters=%s: mend the rule or the producer",
+                "too many bad records topic=%s share=%.3f max=%.3f dead_letters=%s: fix the rule or the producer",
                 topic, *found[topic], states[topic].table.spec.dead_letters_table,
             )  # fmt: skip
         for topic in before.keys() - self.shares.keys():

@@ -17,7 +17,7 @@ def read_text(path: Path) -> str:
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name another file"]) from None
     except UnicodeDecodeError as e:
-        raise ConfigError([f"{path}: byte {e.start} is no UTF-8: save it as UTF-8 text"]) from None
+        raise ConfigError([f"{path}: byte {e.start} is not UTF-8: save it as UTF-8 text"]) from None
     except ValueError:  # a NUL in the name
         raise ConfigError([f"{str(path)!r}: not the name of a file: name another"]) from None
 

@@ -55,12 +55,12 @@ def _secret(where: str, path: Path) -> str:
         text = content.decode()
     except OSError as e:
         why = (e.strerror or "unreadable").lower()
-        raise PermanentError(f"{where}: {why}: mend the file or name another") from None
+        raise PermanentError(f"{where}: {why}: fix the file or name another") from None
     except UnicodeDecodeError:
         raise PermanentError(f"{where}: is not UTF-8: a secret is a text") from None
     text = text.removesuffix("\n").removesuffix("\r")
     if not text or "\0" in text or len(content) > MAX_BYTES:
-        what = "is empty" if not text else f"is no secret: a text without NUL, of {MAX_BYTES} bytes at most"
+        what = "is empty" if not text else f"is not a text without NUL, of {MAX_BYTES} bytes at most"
         raise PermanentError(f"{where}: {what}: write the secret into it")
     return text
 

@@ -79,7 +79,9 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
         "load sensor has done so already.",
         check_specs=[
             dg.AssetCheckSpec(COVERED, asset=key, blocking=True, description="S6: every partition has one consumer."),
-            dg.AssetCheckSpec(FITS, asset=key, description="S6: nobody is above the packing capacity without need."),
+            dg.AssetCheckSpec(
+                FITS, asset=key, description="S6: no consumer is above the packing capacity without need."
+            ),
             _safe(key),
         ],
         group_name=_group_name(group),
@@ -123,11 +125,11 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
     @dg.asset(
         key=key,
         deps=[group.key(RSCORE)],
-        description="Hands partitions over, stop, confirmed, start, until everybody reads what the Target gives him.",
+        description="Hands over partitions (stop, confirm, start) until each consumer reads what the Target gives it.",
         check_specs=[
             _safe(key),
             dg.AssetCheckSpec(OWNERS, asset=key, description="S1: no two consumers say to own a partition."),
-            dg.AssetCheckSpec(DONE, asset=key, description="Everybody reads what the Target gives him."),
+            dg.AssetCheckSpec(DONE, asset=key, description="Every consumer reads what the Target gives it."),
         ],
         group_name=_group_name(group),
         required_resource_keys={rebalance_key(group)},
@@ -152,7 +154,7 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
         yield dg.MaterializeResult(metadata=figures.of_handover(done, rebalance.config, times))
         yield _passed(key, SAFE)
         yield checked(key, OWNERS, done.double_owners, dg.AssetCheckSeverity.ERROR)
-        why = f"{done.outcome.result}: {done.outcome.reason}: the next run goes on from here"
+        why = f"{done.outcome.result}: {done.outcome.reason}: the next run continues from here"
         yield checked(key, DONE, () if is_done else (why,))
         if done.outcome.result is Result.SUPERSEDED:
             # What has come since is the sensor's to ask for: no fault of this run, and none of the group
@@ -214,7 +216,7 @@ def _safe(key: dg.AssetKey) -> dg.AssetCheckSpec:
         SAFE,
         asset=key,
         blocking=True,
-        description="S1, S4, S7: nobody is given what another may hold, or told to end while he holds something. "
+        description="S1, S4, S7: no consumer is given what another may hold, or told to end while it holds something. "
         "Checked before assignments are written: unsafe ones never are.",
     )
 

@@ -183,8 +183,8 @@ _TIMES = (
 _PARTITION = {"topic": "string", "partition": "int"}
 _ASSIGNMENT = {**_PARTITION, "consumer": "int", "before": "string", "bytes_per_s": "float"}
 _ABOUT = {
-    "consumer": "who shall read it",
-    "before": "who was to read it before; empty: nobody",
+    "consumer": "consumer that is to read it",
+    "before": "previous consumer; empty: none",
     "bytes_per_s": "write speed that it was packed with",
 }
 

@@ -123,7 +123,7 @@ def _latency() -> dg.AssetsDefinition:
 
 def _bill() -> dg.AssetsDefinition:
     about = (
-        "What each load would have cost: consumer hours beside the hours that nobody can go below, Rscore, bytes "
+        "What each load would have cost: consumer hours beside the least possible hours, Rscore, bytes "
         "delayed, and the latency that one in a hundred exceeds."
     )
     return _report(BILL, about, _drawn_by("bill_chart"), _rows_of("bill", _BILL))

@@ -83,8 +83,8 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
 
 
 def _metadata(found: "Sequence[Materialization]") -> dict[str, Any]:
-    columns = {"table": "string", "rows": "int", "made anew, since": "string"}
-    lines = [{"table": each.table, "rows": each.rows, "made anew, since": each.anew or ""} for each in found]
+    columns = {"table": "string", "rows": "int", "rebuilt because": "string"}
+    lines = [{"table": each.table, "rows": each.rows, "rebuilt because": each.anew or ""} for each in found]
     return {
         "new_rows": sum(each.rows for each in found),
         "tombstones": sum(each.tombstones for each in found),

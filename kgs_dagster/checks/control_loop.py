@@ -27,7 +27,7 @@ def control_loop_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
             dg.AssetCheckSpec(
                 TARGET_NOW,
                 asset=assignment,
-                description="S6: the newest Target covers every partition, and nobody is above capacity without need.",
+                description="S6: the newest Target covers all partitions; no consumer needlessly exceeds the capacity.",
             ),
             dg.AssetCheckSpec(
                 OWNERS_NOW, asset=handover, description="S1: no two consumers that are heard say to own a partition."

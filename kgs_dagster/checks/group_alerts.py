@@ -25,7 +25,7 @@ _ABOUT = {
     GroupAlert.ALL_READ: (
         HANDOVER,
         dg.AssetCheckSeverity.ERROR,
-        "Every partition has a reader that is heard, and none stands still.",
+        "Every partition has a reader that is heard, and none is stopped.",
     ),
     GroupAlert.ALL_HEARD: (HANDOVER, dg.AssetCheckSeverity.WARN, "No consumer is silent or quarantined."),
     GroupAlert.SPEEDS_KNOWN: (WRITE_SPEEDS, dg.AssetCheckSeverity.WARN, "The speed of every partition is known."),

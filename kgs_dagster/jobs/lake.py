@@ -45,8 +45,8 @@ def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> d
         "lake_maintenance_job",
         "maintenance",
         maintain_tables,
-        "Joins small files, writes checkpoints, removes what no version of a table needs any more. Consumers go on "
-        "meanwhile.",
+        "Joins small files, writes checkpoints, removes what no version of a table needs any more. Consumers keep "
+        "running.",
         DAY_S / 4,
     )
 
@@ -71,7 +71,7 @@ def catalog_job(group: GroupConfig) -> AssetJob | None:
     """The tables registered in the catalogue; None where none is configured."""
     if group.settings.catalog is None:
         return None
-    about = "Registers new tables in the catalogue, and columns that became more. Consumers go on meanwhile."
+    about = "Registers new tables in the catalogue, and columns that became more. Consumers keep running."
     selection = dg.AssetSelection.assets(catalog_key(group))
     return asset_job(group, "catalog_job", "register", selection, about, DAY_S / 24)
 

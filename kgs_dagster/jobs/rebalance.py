@@ -56,7 +56,7 @@ def rebalance_job(group: GroupConfig) -> AssetJob:
         "rebalance_job",
         REBALANCE_ROLE,
         dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
-        f"Packs the partitions of group {group.name} anew if that is due, and hands them over. The sensor "
+        f"Packs the partitions of group {group.name} again if that is due, and hands them over. The sensor "
         "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now. With dry_run "
         "it only shows the plan.",
         longest_run_s(group.settings.membership) + MONITORED_AFTER_S,
@@ -155,7 +155,7 @@ class RebalanceRuns:
                 self._instance,
                 run,
                 f"hung: not over after {age_s:.0f} s, and a rebalance takes {self._longest_s:.0f} s at most "
-                "(group_management_timeout_s and two minutes): given up, the next run fences it and goes on from here",
+                "(group_management_timeout_s and two minutes): given up, the next run fences and continues it",
             )
         return True
 

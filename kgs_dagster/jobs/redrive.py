@@ -50,8 +50,8 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
         context.add_output_metadata(_metadata(found))
 
     about = (
-        "Parses the dead letters of a table again by today's rule: what passes becomes rows, once. Consumers go on "
-        "meanwhile."
+        "Parses the dead letters of a table again by today's rule: what passes becomes rows, once. Consumers keep "
+        "running."
     )
     return op_job(group, "redrive_job", "redrive", redrive_letters, about, DAY_S)
 

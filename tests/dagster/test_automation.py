@@ -23,7 +23,7 @@ def test_a_run_that_goes_on_is_joined_by_no_second_one(local_instance):
 
     assert tick() == (1, None)
     run = instance.create_run_for_job(job, status=Status.STARTED)
-    assert tick() == (0, f"run {run.run_id} goes on")
+    assert tick() == (0, f"run {run.run_id} is in progress")
     instance.report_run_failed(run)
     assert tick() == (1, None)
 

@@ -37,7 +37,7 @@ NOTHING = "consumer 3 reads nothing: no partition is given to it"
         ),
         (
             owning("a:0", "a:1", "b:0", positions=[("b:0", 1)], stopped=[("a:0", "no table"), ("a:1", "no table")]),
-            "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stand still: a (2): no table",
+            "consumer 3 reads 1 of its 3 partitions: b 0 from 1; stopped: a (2): no table",
         ),
         (
             owning(*MANY, positions=[(name, 7) for name in MANY]),
@@ -45,7 +45,7 @@ NOTHING = "consumer 3 reads nothing: no partition is given to it"
         ),
         (
             owning(*MANY, stopped=[(name, "no table") for name in MANY]),
-            "consumer 3 reads 0 of its 500 partitions; stand still: a (500): no table",
+            "consumer 3 reads 0 of its 500 partitions; stopped: a (500): no table",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def test_what_stands_still_is_an_error_with_its_reason(watched, ticked):
     watched.sim.fleet.living()[0].stopped = {TopicPartition("a", 0): "no right"}
     (stopped,) = failures(ticked)
     assert (stopped.check_name, stopped.severity) == (GroupAlert.ALL_READ, dg.AssetCheckSeverity.ERROR)
-    assert stopped.description == "- a:0 stands still: no right"
+    assert stopped.description == "- a:0 is stopped: no right"
 
 
 def test_what_is_not_known_changes_nothing(instance):

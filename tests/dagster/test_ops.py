@@ -174,14 +174,14 @@ def test_a_start_that_was_ended_from_outside_has_failed(ended):
 
 def test_a_consumer_that_has_drained_says_why_it_ended(instance, ended):
     def end(self, stop):
-        asked_in_dagster(instance, "nobody wants it any more")
+        asked_in_dagster(instance, "it is no longer wanted")
         stop.set()
         self.membership, self.ending = object(), SimpleNamespace(name="ASKED")
 
     _, run = ended(end)
     assert run.status is Status.SUCCESS
     said = [entry.user_message for entry in instance.all_logs(run.run_id)]
-    assert "consumer 3@00000000 ended: asked to end (nobody wants it any more)" in said
+    assert "consumer 3@00000000 ended: asked to end (it is no longer wanted)" in said
 
 
 def test_what_nobody_expected_keeps_its_trace(ended):

@@ -238,7 +238,7 @@ def test_people_are_heard(watched):
     watched.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
     watched.tick()
     assert watched.sim.owners() == {}
-    assert watched.evaluate().skip_message.startswith("people want the group paused")
+    assert watched.evaluate().skip_message.startswith("the group is to be paused")
 
 
 @pytest.mark.parametrize("what", ["runs", "hold"])

@@ -50,7 +50,9 @@ def test_a_change_that_is_not_carried_out_is_no_success(runs):
     result = runs.run_at(GROWN)  # nobody starts consumer 3
     step, said = failure(result)
     assert step == "handover"
-    assert said == ("the change is not carried out: timed out: not there after 20 s: the next run goes on from here")
+    assert said == (
+        "the change is not carried out: timed out: not finished after 20 s: the next run continues from here"
+    )
     assert runs.recorded(result, "handover")["outcome"].startswith("timed out")
     assert checks(result)["handover", DONE] is False
 

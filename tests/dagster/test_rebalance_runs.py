@@ -86,7 +86,7 @@ def test_a_run_that_hangs_holds_up_the_next_one_for_a_limited_time_only(instance
     assert ago(instance, back_off_s + 1).hold(5) is None
     (why,) = [entry.dagster_event.message for entry in instance.all_logs(hung) if entry.dagster_event.is_job_failure]
     assert "hung: not over after" in why
-    assert "the next run fences it" in why
+    assert "the next run fences and continues it" in why
 
 
 def test_the_process_of_a_run_that_hangs_is_ended(instance, add):

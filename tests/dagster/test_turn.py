@@ -33,7 +33,7 @@ def test_one_look_at_a_time_and_one_that_hangs_is_gone_past_and_reported(clock):
             assert (second, turn.hung) == (not_over, "")
         clock.now += HANGS_AFTER_S + 1
         with turn.taken() as second:
-            assert (second, turn.hung) == ("", "1 look of before hangs, since 181 s")
+            assert (second, turn.hung) == ("", "1 earlier look hangs, since 181 s")
             with turn.taken() as third:
                 assert third == not_over
             hanging.close()

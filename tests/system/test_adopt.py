@@ -111,7 +111,7 @@ def test_offsets_from_a_file(run, kafka, admin, sink, topic, tmp_path):
         (("--from-group", "x", "--keep-offsets"), "give --from-group OLD; or --topic T with"),
         (("--keep-offsets",), "which topic has moved?"),
         (("--topic", "a", "--offset", "a:0"), "'a:0': write TOPIC:PARTITION=OFFSET"),
-        (("--topic", "a", "--offset", "b:0=1"), "give --topic b, too"),
+        (("--topic", "a", "--offset", "b:0=1"), "also give --topic b"),
     ],
 )
 def test_what_is_meant_must_be_given(run, arguments, problem):

@@ -57,7 +57,7 @@ def test_a_topic_that_does_not_fit_is_reported_as_bad_and_the_other_one_is_not(p
     pipeline.assert_exact(good, raw=False)
     audit = audit_lake(pipeline.settings)
     assert audit.ok
-    assert f"  WARNING: 3,000 dead letters of {bad} and no row: mend its rule or the producer" in [*lines(audit)]
+    assert f"  WARNING: 3,000 dead letters of {bad} and no row: fix its rule or the producer" in [*lines(audit)]
 
 
 def test_no_capacity_is_measured_on_dead_letters(pipeline, topic_prefix):
@@ -66,6 +66,6 @@ def test_no_capacity_is_measured_on_dead_letters(pipeline, topic_prefix):
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.splitlines()[-1] == (
         f"error: capacity: topic {topic_prefix}{BAD}: all of its records cannot be parsed, and how fast dead "
-        "letters are says nothing of rows: mend its rule, or leave the topic out for this test"
+        "letters are says nothing of rows: fix its rule, or leave the topic out for this test"
     )
     assert [path.name for path in pipeline.lake.iterdir()] == []

@@ -226,7 +226,7 @@ def test_a_group_follows_its_people(rig: Rig) -> None:
         assert paused.endswith("done\n")
         before = positions(rig)
         assert rig.look().current == {}
-        assert "paused: nobody reads" in rig.kgs("status").stdout
+        assert "paused: no consumer reads" in rig.kgs("status").stdout
         assert positions(rig) == before
         assert len(rig.consumers()) == 1
 

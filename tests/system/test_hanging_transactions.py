@@ -129,7 +129,7 @@ def test_what_may_still_end_and_what_is_somebody_elses_is_left_alone(group: Grou
         curing_reader(group).read_to_end()
     group.writer()
     with group.transaction(gives(3, C)) as other:
-        with pytest.raises(TransientError, match=r"metadata:3: producer \d+ .* left alone: it is none of"):
+        with pytest.raises(TransientError, match=r"metadata:3: producer \d+ .* left alone: it does not belong to"):
             curing_reader(group).read_to_end()
         other.commit_transaction(20)
     expected = [target("before"), gives(1, A), gives(3, C)]

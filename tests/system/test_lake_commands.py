@@ -119,7 +119,7 @@ def test_loss_is_recorded_once_and_the_audit_knows_it(run, kafka, admin, sink, t
         assert stored(sink) == before
     result = run("accept-loss", f"{topic}:0=8-11", "--yes")
     assert result.exit_code == 0, result.output
-    assert f"{topic}:0 goes on at 11; recorded: 3 offsets, 8 to 10, are not in it" in result.output
+    assert f"{topic}:0 continues at 11; recorded: 3 offsets, 8 to 10, are not in it" in result.output
     assert run("accept-loss", f"{topic}:0=8-11", "--yes").exit_code == 3
     assert stored(sink)[sink.ids.gap(0, 8)] == 11
     sink.ingest()
@@ -190,7 +190,7 @@ def test_a_table_that_is_missing_begins_anew_only_where_somebody_says_so(run, ad
     assert not Path(settings.lake.root).exists()
     result = run("accept-topic", topic, "--yes")
     assert result.exit_code == 0, result.output
-    assert "made anew when a consumer opens topic" in result.output
+    assert "rebuilt when a consumer opens topic" in result.output
     assert run("accept-topic", topic, "--yes").exit_code == 3
     opened()
     again = SmallSink(settings, topic)

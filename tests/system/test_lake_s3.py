@@ -231,7 +231,7 @@ def test_of_a_days_bills_the_one_that_knows_most_is_kept(new_lake: NewLake) -> N
     assert info.base_name == "2026-11-01.7200-0.json"
     with storage.filesystem().open_output_stream(f"{folder}/2026-11-01.86400-86400.json") as broken:
         broken.write(b"{")
-    with pytest.raises(PermanentError, match="is no bill"):
+    with pytest.raises(PermanentError, match="is not a bill"):
         kept.load(DAY)
     assert kept.keep(DAY, bill(9000.0))
     assert kept.load(DAY) == bill(9000.0)

@@ -120,5 +120,5 @@ def test_errors_before_the_start_are_one_line(kafka: EmbeddedKafka, tmp_path: Pa
     assert done.returncode == 1
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert str(taken) in line
-    assert "mend lake.root" in line
+    assert "fix lake.root" in line
     assert "Traceback" not in done.stderr

@@ -116,7 +116,7 @@ def _check(named: set[str]) -> None:
     if len(times) > 1:
         problems.append(f"{times[1]}: not together with {times[0]}: give one of them")
     if "until" in named and "since" not in named:
-        problems.append("--until: goes with --since: give that, too, or leave it out")
+        problems.append("--until: needs --since: give both, or neither")
     if "keep" in named and named & {"since", "from_file"}:
         problems.append("--keep: keeps whole days: name one by --day, or a --month")
     if problems:

@@ -82,8 +82,8 @@ def _print_costs(bill: Values) -> None:
 def _moves(moves: Values) -> str:
     known = moves["moved"] + moves["restarted"] - moves["speed_unknown"]
     head = (
-        f"moves: {moves['moved']:,}, and {moves['restarted']:,} partitions whose consumer began anew; "
-        f"{moves['unread_s']:,.1f} s without a reader, added up"
+        f"moves: {moves['moved']:,}, and {moves['restarted']:,} partitions whose consumer restarted; "
+        f"{moves['unread_s']:,.1f} s without a reader in total"
     )
     if known == 0 and moves["speed_unknown"]:
         return f"{head}; what that cost is not known"

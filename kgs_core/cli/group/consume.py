@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
     "--status",
     "status_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="JSON file, replaced every second: partitions, bytes/s, what stands still and why.",
+    help="JSON file, replaced every second: partitions, bytes/s, what is stopped and why.",
 )
 @click.option(
     "--end-with",

@@ -30,7 +30,7 @@ from kgs_core.fleet.fleets import FLEETS
 @click.option(
     "--end-consumers",
     is_flag=True,
-    help="When asked to end, let all consumers drain and end, too; a second signal kills them. Without it they go on.",
+    help="On SIGTERM or Ctrl-C, also drain and end all consumers; a second signal kills them. Else they keep running.",
 )
 @click.option(
     "--end-now",
@@ -64,11 +64,11 @@ def control(  # noqa: PLR0913 - one per option
     """Run the group's controller: measure the load, pack, start and end consumers, hand partitions over.
 
     Needs only Kafka: creates the group's topics if they are missing, publishes measurements as `kgs monitor` does, and
-    keeps no file. It may be killed at any moment: consumers read on, and the next controller finds them. `kgs status`
-    shows the group; `kgs pause`, `resume`, `stop` and `replace` tell it what to do.
+    keeps no file. It may be killed at any moment: consumers keep reading, and the next controller finds them. `kgs
+    status` shows the group; `kgs pause`, `resume`, `stop` and `replace` tell it what to do.
 
     Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
-    started again. SIGTERM and Ctrl-C end the controller alone; the consumers go on with what they own, until
+    started again. SIGTERM and Ctrl-C end the controller alone; the consumers keep reading what they own, until
     `--end-now` ends them.
     """
     settings = settings_of(config_file)
@@ -92,7 +92,9 @@ def control(  # noqa: PLR0913 - one per option
         if left := [run.consumer for run in consumers.runs() if not run.is_over]:
             command = "kgs control" if fleet is None else f"kgs control --fleet {fleet}"
             who = ", ".join(map(str, left))
-            click.echo(f"consumers {who} read on for the next controller; to end them: {command} --end-now", err=True)
+            click.echo(
+                f"consumers {who} keep running for the next controller; to end them: {command} --end-now", err=True
+            )
         return
     with stop_on_signals() as interrupt:
         killed = consumers.end_all(settings.consumer.batch_timeout_s, lambda: interrupt.is_set)

@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., object])
 def wait_options(command: F) -> F:
     """`--wait` and `--timeout`."""
     wait = click.option(
-        "--wait", is_flag=True, help="Return only when it has happened; without it, when it is asked for."
+        "--wait", is_flag=True, help="Wait until it is done; without this, return once it is requested."
     )
     timeout = click.option(
         "--timeout",
@@ -49,9 +49,9 @@ def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     """Stop all reading until `kgs resume`; processes stay.
 
     Every consumer finishes its batch, lets go of its partitions and stays, so that resuming takes seconds. The request
-    is kept in Kafka: a controller that starts later obeys it, too.
+    is kept in Kafka: a controller that starts later also obeys it.
     """
-    asked = "pause: every consumer is to finish its batch; then nobody reads until `kgs resume`, and all processes stay"
+    asked = "pause: every consumer finishes its batch; then none reads until `kgs resume`, and all processes stay"
     Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
 
 
@@ -80,7 +80,7 @@ def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
     operator = Operator(config_file, wait=wait, timeout_s=timeout_s)
     if not yes:
         click.confirm(
-            f"End all consumers of group {operator.settings.group}? Nobody reads until `kgs resume`", abort=True
+            f"End all consumers of group {operator.settings.group}? No consumer reads until `kgs resume`", abort=True
         )
     asked = "stop: every consumer is to finish its batch and to end; `kgs resume` starts them again"
     operator.set_state(RunState.STOPPED, asked)
@@ -132,8 +132,8 @@ class Operator:
         now_ms = _now_ms()
         request = DesiredState(RunState.RUNNING, who(), now_ms, apply_ms=now_ms)
         until = self.settings.packing.forced_only_until(now_ms)
-        later = f"; by packing.forced_moves_only_utc nothing that need not is moved until {until}" if until else ""
-        asked = f"plan: the controller is to pack anew, and to carry out once what comes of it{later}"
+        later = f"; by packing.forced_moves_only_utc only forced moves are made until {until}" if until else ""
+        asked = f"plan: the controller is to pack again and carry out the result once{later}"
         found = self._write(request, asked, lambda found: is_applied(found, request))
         if found is None:
             return None
@@ -194,7 +194,7 @@ class Operator:
 def _but(found: GroupStatus) -> str:
     """What stands still all the same: nobody shall take that for reading."""
     still = {tp for line in found.consumers for tp in line.stopped}
-    return f", but {len(still)} of {len(found.current)} partitions stand still: see `kgs status`" if still else ""
+    return f", but {len(still)} of {len(found.current)} partitions are stopped: see `kgs status`" if still else ""
 
 
 def _say(text: str) -> None:

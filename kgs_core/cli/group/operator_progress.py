@@ -85,7 +85,7 @@ def lacks(found: GroupStatus) -> str:
     if found.waiting:
         reasons = list(_by_reason(found.waiting))
         more = f" and {len(reasons) - _SHOWN} more reasons" if len(reasons) > _SHOWN else ""
-        return f"not there yet: {', '.join(reasons[:_SHOWN])}{more}"
+        return f"pending: {', '.join(reasons[:_SHOWN])}{more}"
     held = _not_packed(found) if found.request is not None else found.replacement if found.outdated else None
     if held is not None:
         return str(held)
@@ -94,11 +94,11 @@ def lacks(found: GroupStatus) -> str:
     if found.outdated:
         return f"still to be replaced: consumers {', '.join(map(str, found.outdated))}"
     absent = [line for line in found.consumers if line.incarnation is None and line.needs_attention]
-    return f"not there yet: {_some(absent)}" if absent else "consumers start or end"
+    return f"not joined yet: {_some(absent)}" if absent else "consumers start or end"
 
 
 def _not_packed(found: GroupStatus) -> str:
-    until = f", and nothing is moved that need not until {found.quiet_until}" if found.quiet_until else ""
+    until = f", and only forced moves are made until {found.quiet_until}" if found.quiet_until else ""
     left = "" if found.rscore_left is None else f"; {found.rscore_left:.3f} Rscore may be moved within this hour"
     return f"the controller has not packed yet{until}{left}"
 
@@ -145,8 +145,8 @@ class _Waiting:
             self._refused = (refused, time.monotonic())
         elif refused and time.monotonic() - since >= REFUSED_FOR_S:
             raise PermanentError(
-                f"group {found.group}: {found.replacement}. Everybody reads on as before. Mend that, or `kgs replace` "
-                "with the former configuration"
+                f"group {found.group}: {found.replacement}. All consumers keep reading. Fix that, or `kgs replace` "
+                "with the previous configuration"
             )
 
 

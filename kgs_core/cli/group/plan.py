@@ -62,7 +62,7 @@ _WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
     "--apply",
     "applies",
     is_flag=True,
-    help="Let the controller pack anew, by its own settings, and carry out the result once.",
+    help="Let the controller pack again, by its own settings, and carry out the result once.",
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @wait_options

@@ -25,7 +25,7 @@ _WIDTH_IN_LOG = 160
 def status(*, config_file: Path, watch: bool, json_: bool) -> None:
     """Show the group: who reads what and who will, each consumer's load, lag and last report, stopped partitions.
 
-    Changes nothing, and works without a controller, which it says then: consumers go on with what they own. A
+    Changes nothing, and works without a controller, which it says then: consumers keep reading what they own. A
     controller counts as down when no measurement has been published of late (by it or by `kgs monitor`).
 
     load is the write speed of what a consumer owns, as Kafka stores it; what it reads is counted uncompressed. Ages

@@ -34,7 +34,7 @@ _CONSUMERS = (
     Column("longest", is_number=True, spared=3),
     Column("state", is_text=True),
 )
-_WAITING = (Column("not there yet", is_text=True), Column("now"), Column("to"), Column("waits for", is_text=True))
+_WAITING = (Column("pending", is_text=True), Column("now"), Column("to"), Column("waits for", is_text=True))
 _CHANGES = (
     Column("change"),
     Column("moved", is_number=True),
@@ -46,7 +46,7 @@ _CHANGES = (
 )
 _TIMES = tuple(Column(name, is_number=True, spared=3) for name in ("seen", "decided", "started", "handed over"))
 _DESIRED_STATES = {
-    RunState.PAUSED: "paused: nobody reads until `kgs resume`",
+    RunState.PAUSED: "paused: no consumer reads until `kgs resume`",
     RunState.STOPPED: "stopped: all consumers end; `kgs resume` starts them again",
 }
 
@@ -73,11 +73,11 @@ def headline(found: GroupStatus) -> Text:
     elif found.is_converged:
         state = "converged"
     elif found.waiting:
-        state = f"changing: {counted(len(found.waiting), 'partition')} not there yet"
+        state = f"changing: waiting for {counted(len(found.waiting), 'partition')}"
     else:
         state = "changing: consumers start or end"
     if still := found.stopped:
-        state += f", but {len(still):,} of {counted(len(found.current), 'partition')} stand still"
+        state += f", but {len(still):,} of {counted(len(found.current), 'partition')} stopped"
     parts = [
         f"group {found.group}",
         state,
@@ -102,19 +102,19 @@ def alarms(found: GroupStatus) -> Iterator[str]:
         age_s = found.facts.measured_age_s
         since = "no measurement was published" if age_s is None else f"the last measurement is {seconds(age_s)} old"
         yield (
-            f"the controller is down, or cannot measure ({since}): consumers go on with what they "
-            "own; see its log, or start `kgs control`"
+            f"the controller is down, or cannot measure ({since}): consumers keep reading what "
+            "they own; see its log, or start `kgs control`"
         )
     yield from _standing(found)
     for topic, share in found.bad_shares.items():
         yield (
             f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
-            "max_bad_share_percent: column `error` of its dead-letter table says why; mend the rule or the producer"
+            "max_bad_share_percent: column `error` of its dead-letter table says why; fix the rule or the producer"
         )
     if found.capacity.falls_short:
         yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and found.replacement.refused:
-        yield f"{found.replacement}; everybody reads on as before"
+        yield f"{found.replacement}; all consumers keep reading"
     for consumer, why in found.failures.items():
         yield f"consumer {consumer} has ended by an error: {printable(why)}"
     if found.target is not None and found.target.quarantined:
@@ -130,7 +130,7 @@ def _standing(found: GroupStatus) -> Iterator[str]:
     for reason, where in reasons[:_SHOWN]:
         numbers = sorted(set(where.values()))
         who = f"{'consumer' if len(numbers) == 1 else 'consumers'} {', '.join(map(str, numbers))}"
-        yield f"{ranges(where)} {'stands' if len(where) == 1 else 'stand'} still at {who}: {reason}"
+        yield f"{ranges(where)} {'is' if len(where) == 1 else 'are'} stopped at {who}: {reason}"
     more = sum(len(where) for _, where in reasons[_SHOWN:])
     if more:
         yield f"{counted(more, 'more partition')} for other reasons (--json has all)"
@@ -164,9 +164,9 @@ def _held_back(found: GroupStatus) -> Iterator[str]:
     elif found.forced_only:
         yield FORCED_ONLY
     if found.quiet_until:
-        yield f"until {found.quiet_until} only what must move does (packing.forced_moves_only_utc)"
+        yield f"until {found.quiet_until} only forced moves are made (packing.forced_moves_only_utc)"
     if found.rscore_left is not None:
-        yield f"without being forced, {found.rscore_left:.3f} Rscore may still be moved within this hour"
+        yield f"unforced moves may still take {found.rscore_left:.3f} Rscore within this hour"
 
 
 def seconds(number: float | None) -> str:

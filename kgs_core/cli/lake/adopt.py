@@ -53,7 +53,7 @@ class _Options:
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's tables. May be repeated.")
 @click.option("--keep-offsets", is_flag=True, help="The topic has moved, and its offsets are the same as they were.")
 @click.option(
-    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P goes on. May be repeated."
+    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P continues. May be repeated."
 )
 @click.option(
     "--offsets",
@@ -64,7 +64,7 @@ class _Options:
 @click.option("--from-topic-id", "old_id", metavar="ID", help="Which earlier topic id, where the table knows several.")
 @click.option("--yes", is_flag=True, help="Do it; without, it says what it would do.")
 def adopt(**options: Any) -> None:
-    """Go on filling tables that another group name, or this topic in another cluster, has filled until now.
+    """Continue to fill tables that another group name, or this topic in another cluster, has filled until now.
 
     A renamed group: `kgs adopt --from-group OLD` with the configuration of the new name makes positions, starts and
     accepted gaps of OLD its own, table by table; consumers of OLD are refused from then on.
@@ -161,7 +161,7 @@ def _parse(lines: list[str], topics: tuple[str, ...]) -> dict[str, dict[int, int
         if match is None:
             problems.append(f"adopt: '{text}': write TOPIC:PARTITION=OFFSET, e.g. orders:3=1200")
         elif match.group(1) not in topics:
-            problems.append(f"adopt: '{text}': give --topic {match.group(1)}, too")
+            problems.append(f"adopt: '{text}': also give --topic {match.group(1)}")
         else:
             found.setdefault(match.group(1), {})[int(match.group(2))] = int(match.group(3))
     if problems:

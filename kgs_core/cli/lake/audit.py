@@ -20,7 +20,7 @@ _ADVICE = {
     Fault.AHEAD: "rows without position will be written once more; a log that is too short must be restored",
     Fault.FOREIGN: "something else writes this table: find it in the table's history, give it a table of its own; if "
     "it is this group under its earlier name: kgs adopt --from-group",
-    Fault.DELETED_UNREAD: "these records are gone for good; the partition stands still until kgs accept-loss",
+    Fault.DELETED_UNREAD: "these records are gone for good; the partition is stopped until kgs accept-loss",
     Fault.CHANGED: "the rule was changed since, or something else wrote these rows: compare them with the records",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
@@ -60,7 +60,7 @@ def audit(
     foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
     A table that is missing, though the group has read its topic, is NOT READ.
     changed, with --values: rows with other values than the rule, as it is now, makes of their records.
-    With `rows: filter` a missing row is right; with `rows: any` several rows of a record are, too.
+    With `rows: filter` a missing row is right; with `rows: any` so are several rows of a record.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
     """
@@ -122,7 +122,7 @@ def _details(table: TableAudit) -> Iterator[str]:
         yield f"  {note}"
     if table.dead_letters and not table.rows:
         yield (
-            f"  WARNING: {table.dead_letters:,} dead letters of {table.topic} and no row: mend its rule or the producer"
+            f"  WARNING: {table.dead_letters:,} dead letters of {table.topic} and no row: fix its rule or the producer"
         )
     several = len({p.stored.topic_id for p in table.partitions}) > 1
     for partition in table.partitions:

@@ -35,7 +35,7 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
 
     For each table: small files are joined, a checkpoint is written, expired log entries go (lake.log_retention_h), and
     so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
-    killed consumers left. Run it every hour; consumers go on meanwhile.
+    killed consumers left. Run it every hour; consumers keep running.
 
     Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
     both would do the same work (no row is lost by it).
@@ -67,10 +67,10 @@ def _line(upkeep: "Upkeep", *, dry_run: bool) -> str:
 @_yes_option
 @click.option("--even-if-readable", is_flag=True, help="Also pass over records that are still in the log.")
 def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bool) -> None:
-    """Go on at offset TO, and record for good that FROM to TO-1 are not in the table.
+    """Continue at offset TO, and record for good that FROM to TO-1 are not in the table.
 
-    For a partition that stands still because Kafka deleted records before they were read; the consumer says FROM and
-    TO when it stops, and goes on by itself afterwards. FROM must be the table's position. An audit knows of the gap.
+    For a partition that is stopped because Kafka deleted records before they were read; the consumer says FROM and
+    TO when it stops, and continues by itself afterwards. FROM must be the table's position. An audit knows of the gap.
     """
     tp, lost = _parse_loss(loss)
     settings = settings_of(config_file)
@@ -79,7 +79,7 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
 
     table = Acceptance(settings).accept_loss(tp, lost, even_if_readable=even_if_readable)
     click.echo(
-        f"table {table}: {tp} goes on at {lost.end}; recorded: {lost.end - lost.start} offsets, {lost.start} to "
+        f"table {table}: {tp} continues at {lost.end}; recorded: {lost.end - lost.start} offsets, {lost.start} to "
         f"{lost.end - 1}, are not in it"
     )
 
@@ -89,9 +89,9 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
 @config_option
 @_yes_option
 def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> None:
-    """Begin topics anew that were deleted and created again, or whose tables are gone.
+    """Start over with topics that were deleted and created again, or whose tables are gone.
 
-    Created again: the table is filled from the new topic, too, from its first offsets. Its rows are told from the old
+    Created again: the table is also filled from the new topic, from its first offsets. Its rows are told from the old
     ones by their _topic_id.
 
     Table gone: consumers refuse a topic that the group has read, by its offsets in Kafka, and whose table is missing:
@@ -100,7 +100,7 @@ def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> No
     """
     settings = settings_of(config_file)
     names = ", ".join(topics)
-    _only_with_yes(yes, f"topic {names}: would begin anew, beside the rows of the old topic or without the old table")
+    _only_with_yes(yes, f"topic {names}: would start over, beside the rows of the old topic or without the old table")
     from kgs_core.lake.topics.recovery import Acceptance
 
     acceptance, refused = Acceptance(settings), []
@@ -115,10 +115,10 @@ def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> No
 
 def _accepted(topic: str, start: "NewStart") -> str:
     if not start.earlier:
-        return f"table {start.table}: made anew when a consumer opens topic {topic}, which begins as its rule says"
+        return f"table {start.table}: rebuilt when a consumer opens topic {topic}, which begins as its rule says"
     offsets = ", ".join(f"{partition}: {offset}" for partition, offset in start.offsets.items())
     return (
-        f"table {start.table}: goes on with topic id {start.topic_id} (before: {', '.join(start.earlier)}), "
+        f"table {start.table}: continues with topic id {start.topic_id} (before: {', '.join(start.earlier)}), "
         f"first offset of each partition: {offsets}"
     )
 
@@ -134,5 +134,5 @@ def _parse_loss(text: str) -> tuple[TopicPartition, OffsetRange]:
         raise ConfigError([f"accept-loss: '{text}': write TOPIC:PARTITION=FROM-TO, e.g. orders:3=1200-1350"])
     topic, partition, start, end = match.group(1), *(int(number) for number in match.groups()[1:])
     if not start < end <= _MAX_OFFSET:
-        raise ConfigError([f"accept-loss: '{text}': TO, the offset to go on at, must be greater than FROM"])
+        raise ConfigError([f"accept-loss: '{text}': TO, the offset to continue at, must be greater than FROM"])
     return TopicPartition(topic, partition), OffsetRange(start, end)

@@ -34,7 +34,7 @@ def _line(found: "Materialization") -> str:
         return f"{found.table}: not brought up to date"
     if found.version is None:
         return f"{found.table}: nothing yet to derive it from"
-    anew = f", made anew: {found.anew}" if found.anew else ""
+    anew = f", rebuilt: {found.anew}" if found.anew else ""
     return (
         f"{found.table}: {found.rows:,} rows and {found.tombstones:,} tombstones looked at in {found.commits:,} "
         f"commits, as of version {found.version:,}{anew}"

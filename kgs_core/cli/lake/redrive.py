@@ -40,12 +40,12 @@ def redrive(
 ) -> None:
     """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
 
-    For records that were refused by a rule, a parser or a schema that has been mended since. Each becomes a row once,
-    whether this is killed, run again or run by two at once. Consumers go on meanwhile, Kafka is not asked. The dead
+    For records that were refused by a rule, a parser or a schema that has been fixed since. Each becomes a row once,
+    whether this is killed, run again or run by two at once. Consumers keep running, Kafka is not asked. The dead
     letters stay where they are; an audit knows which have become rows.
     """
     if where:
-        raise ConfigError(["--where: is no option any more: use --code, --partition, --since and --until instead"])
+        raise ConfigError(["--where: was removed: use --code, --partition, --since and --until instead"])
     settings = settings_of(config_file)
     from kgs_core.ingest.replay.redrive import Redrive
     from kgs_core.lake.letters.letter_filter import letter_filter

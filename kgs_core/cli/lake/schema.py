@@ -47,7 +47,7 @@ def schema_topic(
 ) -> None:
     """Propose `schema` for TOPIC from its newest records, which are JSON objects. Paste it into the rule and check it.
 
-    Where all of their keys are JSON objects, too, `key_schema` is proposed likewise; take it if you want these columns.
+    Where all of their keys are also JSON objects, `key_schema` is proposed likewise; take it if you want these columns.
 
     A whole number becomes long, one with a fraction double; texts that are all dates or times become date or timestamp;
     an object of ever other fields becomes a map. A field that was null only, or whose kinds differ, gets no type: it is

@@ -55,7 +55,7 @@ def demo(**options: Any) -> None:
     comes again, and nothing is lost or doubled.
 
     Ctrl-C ends it. With --seconds it ends by itself; its exit status is then 0 only if every record has arrived exactly
-    once. A process that dies and cannot be started again ends it, too, with its last words and exit status 1.
+    once. A process that dies and cannot be started again also ends it, with its last words and exit status 1.
     """
     from kgs_core.demo.display import open_console
     from kgs_core.demo.run import DemoOptions, run_demo

@@ -42,7 +42,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     type=click.DateTime(["%Y-%m-%d"]),
     default="2013-09-18",
     show_default=True,
-    help="First day, in 2013; the days after it follow, and after the last one the year begins anew.",
+    help="First day, in 2013; the days after it follow, and after the last one the year starts over.",
 )
 @click.option(
     "--start-at",

@@ -6,7 +6,7 @@ import click
 
 
 @click.command()
-@click.option("--broker/--no-broker", default=True, help="Whether the embedded broker is downloaded, too.")
+@click.option("--broker/--no-broker", default=True, help="Whether to download the embedded broker too.")
 def prepare(*, broker: bool) -> None:
     """Make what is made once on a machine: the embedded broker, archives of its classes and of Spark's, compiled code.
 

@@ -158,9 +158,9 @@ def simulate(context: click.Context, /, **options: Any) -> None:
     CBS          consumers above the best published algorithm's, mean share (cardinal bin score)
     E[R]         mean Rscore: write speed moved / C
     least        consumers that the load takes whoever reads what: ceil(sum of speeds / C)
-    latency      model: kept partitions are read on, moved ones are unread for 5 s, then catch up
+    latency      model: kept partitions stay read, moved ones are unread for 5 s, then catch up
 
-    The same options give the same figures to the bit, with --spark, too.
+    The same options give the same figures to the bit, also with --spark.
 
     \b
     kgs simulate --algorithm all --delta 5 --seeds 5

@@ -29,7 +29,7 @@ from kgs_core.system.moments import moment_of
 MAX_DELTA = 100
 FRONT_PACKER = "search"
 _ALL = "all"
-_WITH_SETTING = f"{' and '.join(sorted(WEIGHING))} with a setting, too, as search@0.8 or search@fewest"
+_WITH_SETTING = f"{' and '.join(sorted(WEIGHING))} also with a setting, as search@0.8 or search@fewest"
 _GENERATED = ("deltas", "starts", "steps", "partitions", "topics", "seed", "seeds")
 _COMPANY = (
     ("unit_capacity", "--unit-capacity", "--speeds"),
@@ -159,7 +159,7 @@ def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[s
             yield f"{option}: shapes a generated load: leave it out, or leave out {sources[0]}"
     for name, option, needs in _COMPANY:
         if name in named and needs not in sources:
-            yield f"{option}: goes with {needs}: give that, too, or leave it out"
+            yield f"{option}: needs {needs}: give both, or neither"
 
 
 def _wrong_numbers(given: SimulateOptions) -> Iterator[str]:

@@ -273,10 +273,10 @@ class _TypeReader:
 
     def _unknown(self, name: str) -> NoReturn:
         if name in _ELSEWHERE:
-            raise ValueError(f"'{name}' is no type of a column: {_ELSEWHERE[name]}")
+            raise ValueError(f"'{name}' is not a type of a column: {_ELSEWHERE[name]}")
         close = difflib.get_close_matches(name, [*_SCALARS, *_SYNONYMS, "decimal", *_NESTED], n=1)
         hint = f" (did you mean '{close[0]}'?)" if close else ""
-        raise ValueError(f"'{name}' is no type{hint}; give one of {' '.join(FIELD_TYPES)}")
+        raise ValueError(f"'{name}' is not a type{hint}; give one of {' '.join(FIELD_TYPES)}")
 
 
 def _quoted(name: str) -> str:

@@ -34,7 +34,7 @@ def partition_column(text: str) -> PartitionColumn:
         unit: Unit = "day" if match.group(1) == "day" else "hour"
         return PartitionColumn(f"{match.group(2)}_{unit}", match.group(2), unit)
     if not text.strip() or "(" in text or ")" in text:
-        raise ValueError(f"'{text}' is no partition column: write the name of a column, day(column) or hour(column)")
+        raise ValueError(f"'{text}' is not a partition column: write the name of a column, day(column) or hour(column)")
     return PartitionColumn(text, text)
 
 

@@ -63,12 +63,12 @@ def problems_of_sharing(rules: Collection[TopicRule]) -> Iterator[str]:
         first, other = named.setdefault(rule.table, (number, rule))
         if unlike := differences(other, rule):
             yield (
-                f"topics[{number}].table: '{rule.table}' is the table of topics[{first}], too, and they differ in "
+                f"topics[{number}].table: '{rule.table}' is also the table of topics[{first}], and they differ in "
                 f"{', '.join(unlike)}: make these alike, or name another table"
             )
         elif other is not rule and _is_newest_by_offset(rule):
             yield (
-                f"topics[{number}].latest_by_key: '{rule.table}' is the table of topics[{first}], too, and offsets of "
+                f"topics[{number}].latest_by_key: '{rule.table}' is also the table of topics[{first}], and offsets of "
                 "two topics cannot be compared: set order: timestamp, or put the topic_column into the key"
             )
 
@@ -90,7 +90,7 @@ def problems_of_side_tables(rules: Collection[TopicRule]) -> Iterator[str]:
             whose = own.get(path.lower(), first if other.table != rule.table else number)
             if whose != number:
                 yield (
-                    f"topics[{number}].route: '{path}' is a table of topics[{whose}], too: rows of a route have a "
+                    f"topics[{number}].route: '{path}' is also a table of topics[{whose}]: rows of a route have a "
                     "table of their own: name another one"
                 )
 

@@ -46,7 +46,9 @@ class LatestByKey(Section):
     @model_validator(mode="after")
     def _tombstones_have_a_key(self) -> Self:
         if self.tombstones == "delete" and self.key != [KAFKA_KEY]:
-            raise ValueError("a tombstone has no value, so no field to be told by: key: [_key], or tombstones: ignore")
+            raise ValueError(
+                "a tombstone has no value, so no field to recognise it by: set key: [_key], or tombstones: ignore"
+            )
         return self
 
 
@@ -196,7 +198,7 @@ class TopicRule(Section):
         if self.latest_by_key is not None:
             yield "route: a derived table has the rows of one table: drop 'latest_by_key'"
         if self.rows == "any":
-            yield "route: with rows: any nobody could tell that a table lacks a row: say rows: filter"
+            yield "route: with rows: any a missing row could not be detected: set rows: filter"
 
     def _problems_of_transform(self) -> Iterator[str]:
         if self.transform and self.transform_arrow:

@@ -183,7 +183,7 @@ def _sentinel(state: ControllerState, now: float) -> Step:
         return _manage(state, Cause.TARGET_STANDS if is_run else Cause.OTHER_ASSIGNMENTS, now)
     if not is_run:
         return state, ()
-    reason = str(found.held_back or "") or packing_wait(state, now) or "the group is as it shall be"
+    reason = str(found.held_back or "") or packing_wait(state, now) or "the group matches the Target"
     why = reason if state.fresh(now) else "no measurement is fresh enough to pack by"
     return _end(state, Cause.DONE, ControllerOutcome(Result.NOTHING_TO_DO, why), now)
 
@@ -213,10 +213,10 @@ def _leave(state: ControllerState, now: float) -> Step:
         state, notes = with_change_over(state, now)
         cause, outcome = Cause.CONVERGED, ControllerOutcome(Result.CONVERGED)
     elif new or (unread := unread_to_place(state, now)):
-        why = described(new) or f"somebody who has joined can read {unread}"
+        why = described(new) or f"a joined consumer can read {unread}"
         cause, outcome = Cause.SUPERSEDED, ControllerOutcome(Result.SUPERSEDED, why)
     elif now - state.entered_at >= timeout_s:
-        cause, outcome = Cause.TIMED_OUT, ControllerOutcome(Result.TIMED_OUT, f"not there after {timeout_s:g} s")
+        cause, outcome = Cause.TIMED_OUT, ControllerOutcome(Result.TIMED_OUT, f"not finished after {timeout_s:g} s")
     else:
         return state, ()
     if state.options.until_done:

@@ -56,4 +56,4 @@ def blind_wait(state: ControllerState, now: float) -> str:
     unknown = measured.load.unknown if measured is not None else frozenset[TopicPartition]()
     if not unknown or state.since_packing_s(now) < packing.sentinel_timeout_s:
         return ""
-    return f"no better packing is looked for: not known how fast {ranges(unknown)} grows"
+    return f"not looking for a better packing: the write speed of {ranges(unknown)} is unknown"

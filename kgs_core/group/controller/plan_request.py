@@ -31,9 +31,9 @@ def packing_wait(state: ControllerState, now: float) -> str:
     """Why no better packing is sought, even after a long time; empty: one is sought."""
     packing, target = state.options.packing, state.target
     if until := packing.forced_only_until(state.time_ms(now)):
-        return f"nothing is moved that need not (packing.forced_moves_only_utc) until {until}"
+        return f"only forced moves are made (packing.forced_moves_only_utc) until {until}"
     if target is not None and is_trying(state.view, target, state.view.joined(state.suspects())):
-        return "a replacement goes on"
+        return "a replacement is under way"
     return FORCED_ONLY if packing.apply == "forced_only" and not _asks(state) else ""
 
 
@@ -66,6 +66,6 @@ def _unknown(state: ControllerState, now: float) -> str:
         return "no measurement is fresh enough"
     load = measured.load
     if load.unknown:
-        return f"how fast it grows is not known: {ranges(load.unknown)}"
+        return f"the write speed is unknown: {ranges(load.unknown)}"
     unread = load.speeds.keys() - state.view.current().keys()
-    return f"what nobody reads comes first: {ranges(unread)}" if unread else ""
+    return f"unread partitions come first: {ranges(unread)}" if unread else ""

@@ -183,7 +183,7 @@ def _taken_over(state: ControllerState, target: Target, watched: Watched, number
         return None
     takers, absent = sorted(set(taken.values())), sorted({target.assignment[p] for p in taken})
     spares = choose_spares(set(assignment.values()), state.options.packing.spare_consumers, numbers)
-    reason = f"{_some(takers)} takes over what {_some(absent)} was to read: nobody read it"
+    reason = f"{_some(takers)} takes over the unread partitions of {_some(absent)}"
     return Replacement(assignment, spares, reason)
 
 
@@ -240,7 +240,7 @@ def _with_fulfilment(state: ControllerState, target: Target) -> Replacement | No
     """The present Target, once no consumer is left to replace; written before others are started."""
     if fulfilled_ms(state.view, state.suspects()) == target.fulfilled_ms:
         return None
-    return Replacement(target.assignment, target.spares, "replacement: nobody is outdated any more")
+    return Replacement(target.assignment, target.spares, "replacement: no consumer is outdated")
 
 
 def _with_answer(state: ControllerState, target: Target, found: TargetDecision) -> Replacement | None:

@@ -37,7 +37,7 @@ def other_terms(settings: Settings, theirs: Terms) -> list[str]:
         )
     way_out = "start it with the group's configuration, or "
     if different:
-        way_out += "start `kgs control` anew with this one, then `kgs replace`"
+        way_out += "restart `kgs control` with this one, then `kgs replace`"
     elif not fixed and theirs.config_hashes and own_hash not in theirs.config_hashes:
         known = ", ".join(each[:8] for each in theirs.config_hashes)
         different.append(f"configuration {known}, this is {own_hash[:8]}")

@@ -87,7 +87,7 @@ def _uncovered(target: Target) -> Iterator[str]:
         yield f"S6 {partition}: {what}"
     for partition, consumer in sorted(target.assignment.items()):
         if consumer < 1:
-            yield f"S6 {partition}: {consumer} is no consumer's number"
+            yield f"S6 {partition}: {consumer} is not a consumer's number"
 
 
 def _is_over(member: MemberView) -> bool:

@@ -36,7 +36,7 @@ def check_assignment(
     problems += [
         f"{p}: consumer {target[p]} reads a partition that is not known" for p in sorted(target.keys() - speeds.keys())
     ]
-    problems += [f"{p}: {c} is no consumer's number" for p, c in sorted(target.items()) if c < 1]
+    problems += [f"{p}: {c} is not a consumer's number" for p, c in sorted(target.items()) if c < 1]
     held = grouped((target[partition], partition) for partition in target.keys() & speeds.keys())
     if max_consumers is not None and len(held) >= max_consumers:
         return tuple(problems)

@@ -110,7 +110,7 @@ def decode(key: bytes | None, value: bytes | None) -> Message:
         record = from_json(value)
         message = _message_of(_kind_of(record), record)
     except ValueError as e:
-        raise ProtocolError(f"record is no message: {_one_line(e)}") from e
+        raise ProtocolError(f"record is not a message: {_one_line(e)}") from e
     if _key_of(message) != key:
         raise ProtocolError(f"record's key {key[:100]!r} does not fit its {_name(message)}")
     return message

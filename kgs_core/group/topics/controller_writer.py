@@ -257,9 +257,7 @@ class KafkaControllerWriter:
                 f"{self._who}: its transaction was open for {age_s:.0f} s, longer than the "
                 f"{self._transaction_timeout_s:g} s that it may be: {result}"
             )
-        self._fenced = FencedError(
-            f"{self._who}: a newer controller has taken over: this one ends, and needs no mending"
-        )
+        self._fenced = FencedError(f"{self._who}: a newer controller has taken over: this one ends; nothing to fix")
         return self._fenced
 
 

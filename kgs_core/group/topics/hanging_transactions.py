@@ -115,14 +115,14 @@ class HangingTransactions:
         hiding: Sequence["OpenTransaction"],
     ) -> bool | str:
         if write_id_of(records[0]) is None:
-            return f"an older version of kgs wrote it, so nobody knows if it was committed: {self._by_hand(found)}"
+            return f"an older version of kgs wrote it: it is unknown whether it was committed: {self._by_hand(found)}"
         # Later writes of the same producer stand in the same open transaction, and one marker ends them all. Records
         # without an id are others'
         writes = {write_id for record in records if (write_id := write_id_of(record)) is not None}
         if all(any(each.is_proven_by(other) for other in seen) for each in writes):
             return True
         if hiding:
-            return f"what shows if it was committed may stand behind another one: {_named(hiding[0])}"
+            return f"what shows if it was committed may be hidden behind another transaction: {_named(hiding[0])}"
         return False
 
     def _read(self, starts: Mapping[TopicPartition, int], isolation: str) -> Iterator[tuple[TopicPartition, Record]]:
@@ -177,7 +177,7 @@ def why_not_hanging(
     if coordinator is None:
         return f"Kafka knows no transactional id {transactional_id}"
     if found.producer_id != coordinator.producer_id:
-        return f"it is none of {transactional_id}, whose producer is {coordinator.producer_id}"
+        return f"it does not belong to {transactional_id}, whose producer is {coordinator.producer_id}"
     if coordinator.state not in _OVER:
         return f"its coordinator may still end it, and says {coordinator.state}"
     if found.producer_epoch > coordinator.producer_epoch:

@@ -93,4 +93,4 @@ def operator_writer(settings: Settings) -> Iterator[OperatorTopicWriter]:
 
 
 def _not_running(desired: DesiredState) -> UnsafeError:
-    return UnsafeError(f"people want the group {desired.state}: nothing is moved before `kgs resume`")
+    return UnsafeError(f"the group is to be {desired.state}: nothing is moved before `kgs resume`")

@@ -137,7 +137,7 @@ def replacement_wait(view: GroupView, target: Target, suspects: frozenset[Incarn
     if not old:
         return None
     if view.run_state is not RunState.RUNNING:
-        return ReplacementWait(f"`kgs resume`: people want the group {view.run_state}")
+        return ReplacementWait(f"`kgs resume`: the group is to be {view.run_state}")
     if not converged(view, target.assignment, target.consumers, suspects):
         return ReplacementWait(_change_under_way(view, target, suspects))
     if stale := outdated(view, target.spares):
@@ -184,7 +184,7 @@ def _change_under_way(view: GroupView, target: Target, suspects: frozenset[Incar
         return f"consumers to join: {', '.join(map(str, missing))}"
     late = waiting(view, target.assignment, suspects)
     if late:
-        return f"the change under way: {ranges([one.partition for one in late])} not there yet"
+        return f"the change under way: {ranges([one.partition for one in late])} pending"
     return "the change under way: consumers are to end"
 
 

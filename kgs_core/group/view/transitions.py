@@ -114,5 +114,7 @@ def follow(state: State, cause: Cause) -> State:
     """The state that `cause` leads to. A ProtocolError where the table has no such transition."""
     to = TRANSITIONS.get((state, cause))
     if to is None:
-        raise ProtocolError(f"controller: {state}: cannot go on because of '{cause}': a fault of kgs, please report it")
+        raise ProtocolError(
+            f"controller: {state}: cannot continue because of '{cause}': a fault of kgs, please report it"
+        )
     return to

@@ -16,11 +16,11 @@ def recreated(topic: str, earlier: Iterable[TopicId], now: TopicId | None) -> st
     if now is None:
         return (
             f"topic {topic}: the table was filled from topic id {ids}, Kafka now has no such topic: if it was deleted, "
-            "a group lets go of it within a minute; if a broker does not know it yet, reading goes on by itself"
+            "a group lets go of it within a minute; if a broker does not know it yet, reading continues by itself"
         )
     return (
         f"topic {topic}: the table was filled from topic id {ids}, Kafka now has {now}: it was deleted and created "
-        f"again; to go on with the new one: kgs accept-topic {topic} --yes; after a move to another cluster: "
+        f"again; to continue with the new one: kgs accept-topic {topic} --yes; after a move to another cluster: "
         f"kgs adopt --topic {topic}"
     )
 
@@ -28,7 +28,7 @@ def recreated(topic: str, earlier: Iterable[TopicId], now: TopicId | None) -> st
 def deleted(tp: TopicPartition, position: int, first: int) -> str:
     """Of offsets that retention has taken before they were read."""
     return (
-        f"offsets {position} to {first - 1} were deleted before being read; to go on without them: "
+        f"offsets {position} to {first - 1} were deleted before being read; to continue without them: "
         f"kgs accept-loss {tp}={position}-{first} --yes"
     )
 

@@ -195,7 +195,7 @@ def _notes_on(snapshot: TableSnapshot, group: str) -> tuple[str, ...]:
     names, topics = ", ".join(snapshot.other_groups), snapshot.other_topics
     hint = f"fills this table: if that is the earlier name of group {group}: kgs adopt --from-group {names}"
     others = (f"group {names} {'writes this table too' if snapshot.positions else hint}",) if names else ()
-    beside = (f"rows of {', '.join(topics)} are in the table, too: not audited here",) if topics else ()
+    beside = (f"the table also has rows of {', '.join(topics)}: not audited here",) if topics else ()
     sides = sorted({side.table for each in snapshot.sides.values() for side in each})
     together = (f"with the rows of {', '.join(sides)}",) if sides else ()
     return (*absent, *missing, *others, *beside, *together)

@@ -144,7 +144,7 @@ def _refusal(storage: Storage, error: Exception) -> PortError:
             f"lake.storage_options, or AWS's own variables, or a role to this machine: {words}"
         )
     if _DENIED.search(words):
-        return PermanentError(f"{where}: give this user the right to read and write there, or mend lake.root")
+        return PermanentError(f"{where}: give this user the right to read and write there, or fix lake.root")
     if _PASSING.search(words):
         return TransientError(f"{where}: make room, or bring the store back")
-    return PermanentError(f"{where}: mend lake.root or its rights")
+    return PermanentError(f"{where}: fix lake.root or its rights")

@@ -52,13 +52,13 @@ def check_table(table: DeltaTable, name: str, schema: pa.Schema, partition_by: S
     if partitioned_by != list(partition_by):
         raise UnsafeError(
             f"table {name}: is {_layout(partitioned_by)}, its rule in kgs.yaml says {_layout(partition_by)}, and a "
-            "table's partition columns cannot be changed: mend the rule's partition_by, or name another table"
+            "table's partition columns cannot be changed: fix the rule's partition_by, or name another table"
         )
     problems = misfits(schema, pa.schema(table.schema()))
     if problems:
         raise UnsafeError(
             f"table {name}: its columns are not the configured ones: {'; '.join(problems)}: "
-            "mend the schema in kgs.yaml, say evolve: add_columns where some are new, or name another table"
+            "fix the schema in kgs.yaml, say evolve: add_columns where some are new, or name another table"
         )
 
 

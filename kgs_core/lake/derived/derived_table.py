@@ -70,7 +70,7 @@ class DerivedTable:
             )
         is_empty = not pa.table(self._handle.get_add_actions()).num_rows
         if not is_empty and not any(app.startswith(MARK) for app in load_transactions(self._storage, self.name)):
-            raise UnsafeError(f"table {self.name}: is there, and is no derived table of kgs: name another one")
+            raise UnsafeError(f"table {self.name}: exists and is not a derived table of kgs: name another one")
 
     def position(self, app: str) -> int | None:
         """Version stored under an application id; None: none, or one that no longer counts."""

@@ -143,6 +143,6 @@ class GroupAdoption:
         others = sorted(set(owners(stored)) - {self._old} - ({self._settings.group} if may_be_ours else set()))
         if others:
             raise UnsafeError(
-                f"table {table}: group {', '.join(others)} fills it, too: what two groups have written cannot be one "
-                "history: give one of them another table"
+                f"table {table}: group {', '.join(others)} also writes it: two groups cannot share a history: "
+                "give one of them another table"
             )

@@ -78,8 +78,8 @@ class Migration:
             raise UnsafeError(f"topic {topic}: table {spec.table} is filled from this topic, id {topic_id}, already")
         if is_over(stored, AppIds(group, topic, topic_id)):
             raise UnsafeError(
-                f"topic {topic}: table {spec.table} was moved away from this topic, id {topic_id}, before: make the "
-                "topic anew in this cluster, it gets another id then, or read it into another table"
+                f"topic {topic}: table {spec.table} was moved away from this topic, id {topic_id}, before: recreate "
+                "the topic in this cluster, it gets another id then, or read it into another table"
             )
         life = _earlier_life(spec, lives, old_id)
         tps = [TopicPartition(topic, p) for p in range(partitions)]
@@ -157,7 +157,7 @@ class Migration:
 
 
 def _read_on(table: str) -> UnsafeError:
-    return UnsafeError(f"table {table}: somebody commits to it under the old topic id: stop the consumers")
+    return UnsafeError(f"table {table}: a consumer still commits to it under the old topic id: stop the consumers")
 
 
 def _earlier_life(spec: TableSpec, lives: Mapping[TopicId, object], old_id: str | None) -> TopicId:
@@ -187,6 +187,6 @@ def _first_offsets(
         if not log.start <= offset <= log.end:
             raise UnsafeError(
                 f"topic {topic}:{p}: offset {offset} is not in its log, which has {log.start} to {log.end - 1}: what "
-                f"lies between would be skipped or read twice: to go on elsewhere, --offset {topic}:{p}=OFFSET"
+                f"lies between would be skipped or read twice: to continue elsewhere, --offset {topic}:{p}=OFFSET"
             )
     return offsets

@@ -57,5 +57,5 @@ def second_start(table: str, group: str, read: Mapping[TopicPartition, int]) -> 
     topic = next(iter(read)).topic
     return (
         f"table {table}: not there, or without positions of topic {topic}, though group {group} has read {shown}{more} "
-        f"(its offsets in Kafka): bring the lake back, or begin anew: kgs accept-topic {topic} --yes"
+        f"(its offsets in Kafka): bring the lake back, or start over: kgs accept-topic {topic} --yes"
     )

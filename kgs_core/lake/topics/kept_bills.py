@@ -152,7 +152,7 @@ class KeptBills:
         except ValidationError as e:
             first = e.errors(include_url=False, include_context=False, include_input=False)[0]
             why = ": ".join([*map(str, first["loc"]), first["msg"]])
-            raise PermanentError(f"{self._path(file.name)}: is no bill ({why}): remove it") from e
+            raise PermanentError(f"{self._path(file.name)}: is not a bill ({why}): remove it") from e
         return dict(json.loads(text))
 
     def _write(self, file: _File, content: bytes) -> None:

@@ -107,6 +107,6 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
     except Timeout as e:
         raise TransientError(f"lake {storage.root}: another maintenance is running: wait for its end") from e
     except OSError as e:
-        raise PermanentError(f"lake {storage.root}: {e.strerror}: mend path or rights") from e
+        raise PermanentError(f"lake {storage.root}: {e.strerror}: fix path or rights") from e
     with held:
         yield

@@ -196,7 +196,7 @@ class SideTables:
             if mark > position:
                 return (
                     f"table {side}: has rows of {ids.topic}:{p} up to {mark} by another route, and {table} stands at "
-                    f"{position}: put the route of before back, start consumers, stop them with kgs stop "
+                    f"{position}: restore the previous route, start consumers, stop them with kgs stop "
                     "--wait, and change the route then"
                 )
         return ""

@@ -182,6 +182,6 @@ def _check_topics(settings: Settings, found: Measurement) -> None:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     there = f"the topics are {', '.join(names[:_SHOWN])}{more}" if names else "it has no topics"
     raise PermanentError(
-        f"Kafka {settings.kafka.bootstrap_servers}: no topic matches {rules}: {there}: create the topics, or mend "
+        f"Kafka {settings.kafka.bootstrap_servers}: no topic matches {rules}: {there}: create the topics, or fix "
         "`topics`"
     )

@@ -164,7 +164,7 @@ def test_a_comparison_is_drawn_and_shown(tmp_path):
         ({"load": [{A: -1.0}]}, "load: measurement 0: a:0: -1: must be 0 or greater"),
         ({"load": [SPEEDS], "algorithms": ["best"]}, "'best': write an algorithm"),
         ({"load": [SPEEDS], "baselines": ["kafka:0"]}, "'kafka:0'"),
-        ({"load": [SPEEDS], "seeds": 2}, "a recorded load is what it is"),
+        ({"load": [SPEEDS], "seeds": 2}, "a recorded load has no seeds"),
         ({"load": "nowhere.csv"}, "nowhere.csv: no such file"),
         ({"load": kgs.stream(partitions=2, steps=1), "capacity": 5.0}, "capacity 5: the load has its own, 100"),
     ],

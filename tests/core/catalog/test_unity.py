@@ -177,13 +177,13 @@ def test_an_answer_that_never_ends_is_not_waited_for(endless, limit, monkeypatch
 
 
 def test_a_missing_catalog_is_for_people_to_make(catalog):
-    with pytest.raises(PermanentError, match="there is no catalog 'other' there: make it"):
+    with pytest.raises(PermanentError, match="catalog 'other' does not exist: create it"):
         catalog.register(entry("other.bronze.orders"))
 
 
 def test_the_token_is_sent_read_anew_and_never_shown(server, catalog, tmp_path):
     server.token = "s3cret"
-    with pytest.raises(PermanentError, match=r"does not know who asks: bad token None: check catalog.token"):
+    with pytest.raises(PermanentError, match=r"rejects the credentials: bad token None: check catalog.token"):
         catalog.register(entry())
     file = Path(tmp_path, "token")
     file.write_text("wrong\n")

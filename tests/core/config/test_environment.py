@@ -71,8 +71,8 @@ def test_an_override_changes_one_place_of_two_that_an_alias_shares(settings_of):
     [
         ("KGS_SET_CONSUMER__BATCH_BYTES", CANARY, "consumer.batch_bytes: the value of KGS_SET_CONSUMER__BATCH_BYTES: "
          "give a whole number from 1000 to 1000000000 (bytes)"),
-        ("KGS_SET_TOPICS__0__START", "latest", "environment variable KGS_SET_TOPICS__0__START: 'topics' is no section: "
-         "set it as a whole"),
+        ("KGS_SET_TOPICS__0__START", "latest", "environment variable KGS_SET_TOPICS__0__START: 'topics' is not a "
+         "section: set it as a whole"),
         ("KGS_SET_GROUP", f"[{CANARY}", "environment variable KGS_SET_GROUP: line 1: expected ',' or ']', but got "
          "'<stream end>'"),
         ("KGS_SET_CONSUMER__BACH_BYTES", "1", "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?"),

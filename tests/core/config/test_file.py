@@ -25,10 +25,10 @@ def refusal(path):
     [
         (lambda path: path, "no such file: `kgs init` makes one, or name another file"),
         (Path.touch, "empty: start from what `kgs example` prints"),
-        (Path.mkdir, "is a directory: mend the file or name another"),
+        (Path.mkdir, "is a directory: fix the file or name another"),
         (os.mkfifo, "not a file: name the configuration file itself"),
         (lambda path: path.symlink_to("/dev/zero"), "not a file: name the configuration file itself"),
-        (lambda path: path.symlink_to(path.name), "too many levels of symbolic links: mend the file or name another"),
+        (lambda path: path.symlink_to(path.name), "too many levels of symbolic links: fix the file or name another"),
     ],
     ids=["absent", "empty", "a directory", "a pipe that nobody writes to", "an endless device", "a link to itself"],
 )
@@ -40,12 +40,12 @@ def test_what_is_no_file_with_a_configuration_is_named_and_hangs_nobody(tmp_path
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_the_right_to_read(tmp_path):
     (tmp_path / "k.yaml").touch(mode=0)
-    assert refusal(tmp_path / "k.yaml") == "permission denied: mend the file or name another"
+    assert refusal(tmp_path / "k.yaml") == "permission denied: fix the file or name another"
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux's /proc")
 def test_a_file_that_fails_while_it_is_read():
-    assert refusal(Path("/proc/self/mem")) == "input/output error: mend the file or name another"
+    assert refusal(Path("/proc/self/mem")) == "input/output error: fix the file or name another"
 
 
 def test_a_name_that_cannot_be():

@@ -92,7 +92,7 @@ def test_a_group_that_cannot_be_seen_is_not_shown_as_empty():
 
 @pytest.mark.parametrize(
     ("waiting", "converged", "logged"),
-    [(3, False, "3 partitions to hand over"), (0, False, "waiting for consumers"), (0, True, "as it shall be")],
+    [(3, False, "3 partitions to hand over"), (0, False, "waiting for consumers"), (0, True, "converged")],
 )
 def test_how_far_a_change_is(waiting, converged, logged):
     seen = replace(group(READING, waiting=0), is_converged=converged, waiting=dict.fromkeys(range(waiting), "why"))

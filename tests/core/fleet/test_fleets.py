@@ -69,10 +69,10 @@ def test_a_controller_that_ends_says_who_reads_on_and_how_to_end_them(control, b
     result = control("--fleet", "nobody")
     assert (result.exit_code, built[0].ended) == (0, [])
     assert result.stderr.splitlines()[-1] == (
-        "consumers 1, 4 read on for the next controller; to end them: kgs control --fleet nobody --end-now"
+        "consumers 1, 4 keep running for the next controller; to end them: kgs control --fleet nobody --end-now"
     )
     monkeypatch.setattr(Nobody, "runs", lambda _: ())
-    assert "read on" not in control("--fleet", "nobody").stderr
+    assert "keep running" not in control("--fleet", "nobody").stderr
 
 
 def test_consumers_are_ended_where_no_controller_runs(control, built, monkeypatch):

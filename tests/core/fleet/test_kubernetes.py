@@ -169,7 +169,7 @@ def test_a_suspended_job_is_replaced(fleet, cluster, caplog):
     pod = cluster.run(3)
     cluster.job_of(3)["spec"]["suspend"] = True
     fleet.turn()
-    assert "consumer=3 is replaced: somebody has suspended its job" in caplog.text
+    assert "consumer=3 is replaced: its job was suspended" in caplog.text
     assert not only(fleet).is_over, "its pod drains"
     cluster.end(pod)
     fleet.turn()

@@ -57,7 +57,7 @@ def test_an_api_server_that_is_slow_is_waited_for(fleet, cluster):
 def test_an_answer_of_somebody_else_is_no_answer(fleet, cluster):
     """A proxy between: neither "there are no Jobs" nor "there is no pod"."""
     cluster.fault = lambda *_: (200, "", "please log in")
-    with pytest.raises(TransientError, match="the answer is no list"):
+    with pytest.raises(TransientError, match="the answer is not a list"):
         fleet.turn()
 
 

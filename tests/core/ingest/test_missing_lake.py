@@ -29,7 +29,7 @@ def test_a_lake_that_was_moved_is_no_first_start_and_is_read_on_when_it_is_back(
     if not is_running:
         assert topics.problems["t1"] == (
             "table t1: not there, or without positions of topic t1, though group g has read t1:0 up to 0, t1:1 up to 0 "
-            "(its offsets in Kafka): bring the lake back, or begin anew: kgs accept-topic t1 --yes"
+            "(its offsets in Kafka): bring the lake back, or start over: kgs accept-topic t1 --yes"
         )
     assert os.listdir(lake) == ["t2"], "a topic that was not read before begins"
     (moved / "t1").rename(lake / "t1")

@@ -64,7 +64,7 @@ def test_a_token_is_used_by_all_for_most_of_its_life(function, monkeypatch):
         (raising(TimeoutError("slow")), TransientError, "TimeoutError: slow"),
         (raising(SystemExit(3)), TransientError, "SystemExit: 3"),
         (raising(ValueError(f"bad: {TOKEN}")), TransientError, r"ValueError: bad: \.\.\."),
-        (raising(PermanentError("role taken away")), PermanentError, "role taken away: mend the function"),
+        (raising(PermanentError("role taken away")), PermanentError, "role taken away: fix the function"),
         (lambda: (TOKEN, at(-5)), TransientError, "expired 5 s ago"),
         (lambda: None, PermanentError, "returned a value of type NoneType: return"),
         (lambda: TOKEN, PermanentError, "returned a value of type str"),
@@ -100,7 +100,7 @@ def test_each_fault_has_its_kind_and_one_line_without_a_token(function, caplog, 
 @pytest.mark.parametrize("name", ["no_such_module:get", "made_tokens:nothing"])
 def test_a_function_that_is_not_there_is_final(function, name):
     function(None)
-    with pytest.raises(PermanentError, match=r"cannot be loaded: .*: mend the function"):
+    with pytest.raises(PermanentError, match=r"cannot be loaded: .*: fix the function"):
         FunctionTokens(name).token()
 
 

@@ -245,7 +245,7 @@ def test_move_while_the_old_cluster_is_still_read_is_refused(storage, sink, monk
     moving = migration.Migration(settings_of(storage, "g"))
     found = moving.plan("t", {}, keep=True)
     sink.ingest({1: (0, 5)})
-    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+    with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
         moving.carry_out(found)
     assert "g/t@id2/0" not in load_transactions(storage, "t")
 
@@ -285,7 +285,7 @@ def test_a_topic_that_moves_back_under_its_former_id_is_refused_before_anything_
     away = Sink(storage, topic_id="id2")
     assert away.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     put_kafka(monkeypatch, MemoryKafka("id1", end=40))
-    with pytest.raises(UnsafeError, match="moved away from this topic, id id1, before: make the topic anew"):
+    with pytest.raises(UnsafeError, match="moved away from this topic, id id1, before: recreate the topic"):
         move(storage, keep=True)
     assert away.ingest({0: (20, 30)}) is CommitOutcome.COMMITTED
     clean(storage, "g")

@@ -110,7 +110,7 @@ def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(stor
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
     moving, plan = planned(settings_of(storage, "g"))
     old.table.fix_start({2: 0})
-    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+    with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
         moving.carry_out(plan)
     move(storage)
     with pytest.raises(UnsafeError, match="handed over"):
@@ -132,7 +132,7 @@ def test_of_two_names_that_adopt_at_once_one_is_refused(storage):
     Sink(storage).started(2).ingest({0: (0, 12)})
     (first, (letters, _)), (second, (_, rows)) = (adopting(settings_of(storage, name)) for name in ("h", "i"))
     first.carry_out(letters)
-    with pytest.raises(UnsafeError, match="table t_dead_letters: group h fills it, too"):
+    with pytest.raises(UnsafeError, match="table t_dead_letters: group h also writes it"):
         second.carry_out(rows)
     assert [each.table for each in first.pending(())] == ["t"]
 
@@ -205,6 +205,6 @@ def test_a_partition_that_begins_under_the_old_topic_id_as_the_rows_are_about_to
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
     moving, plan = planned(settings_of(storage, "g"))
     due = before(monkeypatch, migration, "close_life", lambda: old.table.fix_start({2: 0}), is_of_rows)
-    with pytest.raises(UnsafeError, match="somebody commits to it under the old topic id"):
+    with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
         moving.carry_out(plan)
     assert not due

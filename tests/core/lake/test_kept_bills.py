@@ -54,7 +54,7 @@ def text_of(**more):
 def test_what_is_no_bill_is_named_and_makes_way(kept, folder, text):
     folder.mkdir(parents=True)
     (folder / "2026-11-01.86400-86400.json").write_text(text)
-    with pytest.raises(PermanentError, match="is no bill"):
+    with pytest.raises(PermanentError, match="is not a bill"):
         kept.load(DAY)
     assert kept.keep(DAY, bill(60.0))
     assert kept.load(DAY) == bill(60.0)

@@ -156,7 +156,7 @@ def test_what_it_must_not_touch_or_cannot_compare_is_refused(storage, sink):
     again.ingest({0: (0, 30)})
     materialized(storage, order="timestamp")
     write_deltalake(storage.uri("u"), pa.table({"n": [row["n"] for row in sink.rows()]}))
-    with pytest.raises(UnsafeError, match="is no derived table of kgs"):
+    with pytest.raises(UnsafeError, match="is not a derived table of kgs"):
         materialized(storage, order="timestamp", table="u")
 
 

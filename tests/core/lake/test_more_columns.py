@@ -55,7 +55,7 @@ def test_a_column_that_a_rule_has_gained_is_added_and_a_consumer_of_the_old_rule
 
 def test_without_evolve_a_column_that_the_table_lacks_is_refused_with_the_way_out(storage):
     Sink(storage).started(1)
-    with pytest.raises(UnsafeError, match=r"partition_too is missing: mend the schema .* evolve: add_columns"):
+    with pytest.raises(UnsafeError, match=r"partition_too is missing: fix the schema .* evolve: add_columns"):
         sink(storage, NEW, evolve="none")
     assert columns_of(storage) == ["n"]
 

@@ -58,7 +58,7 @@ NO_CREDENTIALS = (
         (OSError("Generic LocalFileSystem error: Read-only file system (os error 30)"), TransientError, "bring the"),
         (OSError("client error (Connect) tcp connect error Connection refused"), TransientError, "bring the store"),
         (OSError(NO_CREDENTIALS), TransientError, "no credentials: give aws_access_key_id .* request$"),
-        (OSError("HTTP error 503.2ms Server returned non-2xx status code: 404"), PermanentError, "mend lake.root"),
+        (OSError("HTTP error 503.2ms Server returned non-2xx status code: 404"), PermanentError, "fix lake.root"),
     ],
 )
 def test_a_root_that_cannot_be_written_says_who_must_act(storage, monkeypatch, problem, kind, words):

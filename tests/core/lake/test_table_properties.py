@@ -81,7 +81,7 @@ def test_other_columns_are_refused_and_named(tmp_path, there, message):
     table = made(tmp_path, pa.schema([*there, ("k", pa.binary())]))
     with pytest.raises(UnsafeError) as caught:
         check_table(table, "t", pa.schema([("x", pa.int64()), ("k", pa.binary())]))
-    assert f": its columns are not the configured ones: {message}: mend" in str(caught.value)
+    assert f": its columns are not the configured ones: {message}: fix" in str(caught.value)
 
 
 def test_every_column_type_that_can_be_configured_comes_back_as_itself(tmp_path):

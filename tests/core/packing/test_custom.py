@@ -70,7 +70,7 @@ def test_what_the_function_does_not_know_of_is_seen_to(pack, speeds_of, assigned
     ("answer", "words"),
     [
         ({A: 1}, "gave b:0 no consumer: give every partition one"),
-        ({A: 1, B: 1, C: 1, ("d", 0): 1}, "gave ('d', 0) a consumer, which is no partition of the load"),
+        ({A: 1, B: 1, C: 1, ("d", 0): 1}, "gave ('d', 0) a consumer, which is not a partition of the load"),
         ({A: 1, B: 0, C: 1}, "gave b:0 consumer 0: give a whole number, 1 or more"),
         ({A: 1, B: -1, C: 1}, "gave b:0 consumer -1: give a whole number"),
         ({A: 1, B: 1.5, C: 1}, "gave b:0 consumer 1.5: give a whole number"),
@@ -138,6 +138,6 @@ def test_one_that_is_broken_is_named_by_who_asks_for_it_and_by_nobody_else(insta
     one, _, mine, odd = done.stdout.splitlines()
     assert one == "1"
     assert mine.startswith("ConfigError algorithm 'mine': entry point somebodys:missing: ")
-    assert odd == "ConfigError algorithm 'odd': entry point somebodys:odd: is no function: name one that packs"
+    assert odd == "ConfigError algorithm 'odd': entry point somebodys:odd: is not a function: name one that packs"
     warning = "entry point of kgs.algorithms: algorithm 'search': kgs has one of this name: give another name"
     assert done.stderr.count(warning) == 1

@@ -15,7 +15,7 @@ def seen(share, packing=PACKING):
 
 def test_a_drift_in_a_sentence():
     (text,) = capacity_sentences(seen(0.7), AT_MS + 60_000)
-    assert text.startswith("consumers read 30% less than the configured capacity since 14:10Z")
+    assert text.startswith("consumers have read 30% less than the configured capacity since 14:10Z")
     assert list(capacity_sentences(seen(0.7, PackingSettings()), AT_MS)) == []
     assert list(capacity_sentences(seen(0.95))) == []
     (text,) = capacity_sentences(seen(1.5))

@@ -22,7 +22,7 @@ def test_partitions_of_who_is_silent_have_no_reader():
 
 def test_what_stands_still_is_told_with_its_reason():
     found = seen(group(report(ONE, A, B, stopped={A: "no right"}), report(TWO, C)))
-    assert alerts(found)[GroupAlert.ALL_READ] == (f"{A} stands still: no right",)
+    assert alerts(found)[GroupAlert.ALL_READ] == (f"{A} is stopped: no right",)
 
 
 def test_what_was_not_measured_is_neither_well_nor_wrong():

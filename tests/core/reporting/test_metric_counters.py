@@ -137,7 +137,7 @@ def test_every_reason_has_a_label_of_its_own(reason):
     assert reason_label(f"{text}; something else") == reason.name.lower()
     assert is_forced(text) is (reason is not Reason.TIMEOUT)
     assert is_forced(f"{BETTER}; {Reason.LOST}: 2")
-    assert reason_label("2 takes over what 1 was to read: nobody read it") == "other"
+    assert reason_label("2 takes over the unread partitions of 1") == "other"
     assert is_forced("the first assignment")
 
 

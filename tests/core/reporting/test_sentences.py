@@ -85,7 +85,7 @@ def test_starts(group):
 
 def test_what_people_want_comes_first(group):
     group.world.set_desired_state(RunState.PAUSED)
-    assert seen(group)[0] == "people want the group paused"
+    assert seen(group)[0] == "the group is to be paused"
 
 
 def test_long_lists_are_cut():
@@ -113,5 +113,5 @@ def test_what_stands_still_is_not_counted_as_read(group):
         group.world.round()
     assert seen(group)[:2] == (
         "1 consumer read 1 of 4 partitions, spare: 3",
-        "3 partitions stand still: a (1): its table was moved, b (1): the same, c (1): lost records",
+        "3 partitions are stopped: a (1): its table was moved, b (1): the same, c (1): lost records",
     )

@@ -63,7 +63,7 @@ def test_the_line_names_topic_share_limit_and_table(state, bad, caplog):
     bad.look([state])
     (line,) = [r.getMessage() for r in caplog.records]
     assert line == (
-        "too many bad records topic=t share=0.750 max=0.500 dead_letters=t_dead_letters: mend the rule or the producer"
+        "too many bad records topic=t share=0.750 max=0.500 dead_letters=t_dead_letters: fix the rule or the producer"
     )
 
 

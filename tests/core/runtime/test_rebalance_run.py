@@ -263,7 +263,7 @@ def test_a_kafka_that_fails_for_long_ends_the_run(group, run, monkeypatch):
     """Else it would hold up the next one, which has newer measurements."""
     monkeypatch.setattr(rebalance_run, "PATIENCE_S", 0.1)
     fail(group, "unanswered", 1000)
-    with pytest.raises(TransientError, match=r"not done after 0.1 s, for Kafka did not answer: the next one goes on"):
+    with pytest.raises(TransientError, match=r"not done after 0.1 s, for Kafka did not answer: the next one continues"):
         run.assign()
 
 

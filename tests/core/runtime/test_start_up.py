@@ -28,9 +28,7 @@ def wrapped(inner):
         TransientError("Kafka: No leaders found"),
         OSError(errno.ENOSPC, "No space left on device"),
         wrapped(OSError(errno.EROFS, "Read-only file system")),
-        PermanentError(
-            "lake /l: cannot write there: Generic LocalFileSystem error: (os error 28): mend path or rights"
-        ),
+        PermanentError("lake /l: cannot write there: Generic LocalFileSystem error: (os error 28): fix path or rights"),
     ],
     ids=["Kafka", "full", "read-only", "full, in the words of a library"],
 )

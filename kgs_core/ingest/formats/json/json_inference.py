@@ -172,7 +172,7 @@ def _problem(seen: _Seen, path: str) -> str:
         return f"nested deeper than {_MAX_DEPTH} levels"
     if len(kinds) > 1 and kinds != {"whole numbers", "fractions"}:
         shown = ", ".join(f"{kind} ({n})" for kind, n in seen.of_kind.most_common())
-        return f"{shown}: no type takes all; mend the producers, or parse it with a transform"
+        return f"{shown}: no type takes all; fix the producers, or parse it with a transform"
     if kinds == {"whole numbers"} and seen.narrowest > 1:
         return f"whole numbers of more than {_MAX_DIGITS} digits: write double, which rounds them"
     return ""

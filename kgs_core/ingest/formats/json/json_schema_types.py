@@ -69,7 +69,7 @@ def fields_of_schema(schema: RegisteredSchema) -> tuple[pa.Schema, Sequence[Unus
     except RecursionError:
         raise UnusableSchemaError("is nested too deep") from None
     except Exception as e:  # of a list where an object should be, and so on: nobody but its writer has checked it
-        raise UnusableSchemaError(f"is no JSON Schema: {type(e).__name__}: {one_line(e)}") from e
+        raise UnusableSchemaError(f"is not a JSON Schema: {type(e).__name__}: {one_line(e)}") from e
     if found is None or not pa.types.is_struct(found):
         raise UnusableSchemaError("is not one of an object with properties")
     return pa.schema([found.field(n) for n in range(found.num_fields)]), types.unfit
@@ -86,7 +86,7 @@ class _Documents:
         try:
             document = json.loads(schema.text)
         except (ValueError, RecursionError) as e:
-            raise UnusableSchemaError(f"{f'refers to {name}, which' if name else ''} is no JSON: {e}".strip()) from e
+            raise UnusableSchemaError(f"{f'refers to {name}, which' if name else ''} is not JSON: {e}".strip()) from e
         self._by_name[name] = document
         for inner, each in schema.references:
             if inner not in self._by_name:

@@ -67,13 +67,13 @@ def test_the_price_of_the_configuration_counts(here):
     ("arguments", "said"),
     [
         (("--day", "2026-11-15", "--month", "2026-11"), "--month: not together with --day: give one of them"),
-        (("--until", "2026-11-15"), "--until: goes with --since"),
+        (("--until", "2026-11-15"), "--until: needs --since"),
         (("--since", "2026-11-15", "--keep"), "--keep: keeps whole days"),
         (("--day", "15.11."), "--day: '15.11.': write a day as 2026-11-15"),
         (("--month", "November"), "--month: 'November': write a month as 2026-11"),
         (("--month", "2999-01"), "--month: 2999-01: has not begun yet"),
         (("--day", "2999-01-01"), "has not begun yet: name a time that has"),
-        (("--since", "2026-11-15", "--until", "2026-11-14"), "is no time at all"),
+        (("--since", "2026-11-15", "--until", "2026-11-14"), "is an empty period"),
         (("--plot", "week.txt"), "--plot: week.txt: name a file that ends in .svg or .png"),
         (("--from", "none.jsonl"), "none.jsonl: no such file or directory: name another file"),
         (("--from", "week.jsonl", "--capacity", "100", "--consumer-capacity", "50"), "must be at least C (100)"),
@@ -140,7 +140,7 @@ def test_a_kept_file_that_is_no_bill_is_named_and_can_be_made_anew(here):
     file.write_text("[]")
     kept(here, "2026-01-03")
     done = run("--month", "2026-01")
-    assert (done.exit_code, "2026-01-02.86400-86400.json: is no bill" in done.stderr) == (1, True)
+    assert (done.exit_code, "2026-01-02.86400-86400.json: is not a bill" in done.stderr) == (1, True)
     assert "2026-01-03" in done.stdout
     assert kept(here, "2026-01-02")
 

@@ -48,7 +48,7 @@ def test_another_request_ends_the_waiting():
 @pytest.mark.parametrize(
     ("lacking", "said"),
     [
-        ({"waiting": {A: "consumer 1 is to let it go"}}, "not there yet: t:0 (consumer 1 is to let it go)"),
+        ({"waiting": {A: "consumer 1 is to let it go"}}, "pending: t:0 (consumer 1 is to let it go)"),
         (
             {"controller_is_heard": False, "waiting": {A: "x"}},
             "the controller is down, or cannot measure: see its log, or start `kgs control`",
@@ -60,7 +60,7 @@ def test_another_request_ends_the_waiting():
         ),
         (
             {"waiting": {TopicPartition("t", n): "held by 1@one" for n in range(12)}},
-            "not there yet: t:0-11 (held by 1@one)",
+            "pending: t:0-11 (held by 1@one)",
         ),
         (
             {"outdated": (ConsumerId(3),), "replacement": ReplacementWait("spare 2 to open t:0")},
@@ -73,10 +73,10 @@ def test_another_request_ends_the_waiting():
         ({"desired_state": ASKS}, "the controller has not packed yet"),
         (
             {"desired_state": ASKS, "quiet_until": "20:00Z", "rscore_left": 0.5},
-            "the controller has not packed yet, and nothing is moved that need not until 20:00Z; 0.500 Rscore may be "
+            "the controller has not packed yet, and only forced moves are made until 20:00Z; 0.500 Rscore may be "
             "moved within this hour",
         ),
-        ({"consumers": (GONE,)}, "not there yet: consumer 2 (not there)"),
+        ({"consumers": (GONE,)}, "not joined yet: consumer 2 (not there)"),
         ({"outdated": (ConsumerId(3),)}, "still to be replaced: consumers 3"),
         ({}, "consumers start or end"),
     ],
@@ -134,7 +134,7 @@ def test_what_is_waited_for_is_shown_once_for_each_change(capsys, monkeypatch):
     looks = [seen(waiting={A: "held by 1@one"})] * 3 + [seen(outdated=(ConsumerId(2),)), seen(is_converged=True)]
     wait_for(lambda: looks.pop(0), converged, 60)
     assert capsys.readouterr().err.splitlines() == [
-        "waiting: group g: not there yet: t:0 (held by 1@one)",
+        "waiting: group g: pending: t:0 (held by 1@one)",
         "waiting: group g: still to be replaced: consumers 2",
     ]
 
@@ -161,7 +161,7 @@ def test_a_replacement_that_has_stopped_ends_the_waiting_with_its_reason(monkeyp
     looks = [stuck, stuck, seen(is_converged=True)]
     wait_for(lambda: looks.pop(0), is_replaced, 60)
     monkeypatch.setattr(operator_progress, "REFUSED_FOR_S", 0.0)
-    with pytest.raises(PermanentError, match=r"which it cannot: t:0: no rule fits\. Everybody reads on as before"):
+    with pytest.raises(PermanentError, match=r"which it cannot: t:0: no rule fits\. All consumers keep reading"):
         wait_for(lambda: stuck, is_replaced, 60)
 
 
@@ -191,7 +191,7 @@ def test_a_stop_is_asked_for_first(config):
     """No answer is no yes: nothing is written, and Kafka, which is not there, is not asked."""
     result = CliRunner().invoke(cli, ["stop", "--config", config], input="n\n")
     assert result.exit_code == 1
-    assert "End all consumers of group g? Nobody reads until `kgs resume` [y/N]" in result.stdout
+    assert "End all consumers of group g? No consumer reads until `kgs resume` [y/N]" in result.stdout
     assert result.stderr == "Aborted!\n"
 
 

@@ -181,7 +181,7 @@ def test_without_a_capacity_it_goes_by_a_measurement_of_this_machine_and_says_so
             "plan: nothing to measure: give a configuration (--config; kgs.yaml is not there) or speeds (--from)",
         ),
         (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
-        (("--from", "latin", "--capacity", "1"), "latin: byte 1 is no UTF-8: save it as UTF-8 text"),
+        (("--from", "latin", "--capacity", "1"), "latin: byte 1 is not UTF-8: save it as UTF-8 text"),
         (("--from", "good", "--capacity", "1", "--current", "bad"), "bad: t: partition 'x'"),
     ],
 )

@@ -59,7 +59,7 @@ def words(found, first):
 def test_the_headline_says_how_far_the_group_is():
     reading = replace(LINES[0], stopped={})
     assert shown(group(consumers=(reading,)))[0] == (
-        "group g | changing: 1 partition not there yet | 2 partitions on 1 consumer | 1 topic consumed | lag 12 records"
+        "group g | changing: waiting for 1 partition | 2 partitions on 1 consumer | 1 topic consumed | lag 12 records"
     )
     assert "| changing: consumers start or end |" in shown(group(consumers=(reading,), waiting={}))[0]
     assert "| converged |" in shown(group(consumers=(reading,), is_converged=True, waiting={}))[0]
@@ -70,7 +70,7 @@ def test_the_headline_says_how_far_the_group_is():
 
 
 def test_a_group_of_which_something_stands_still_is_no_plain_converged():
-    assert "| converged, but 1 of 2 partitions stand still |" in shown(group(is_converged=True, waiting={}))[0]
+    assert "| converged, but 1 of 2 partitions stopped |" in shown(group(is_converged=True, waiting={}))[0]
 
 
 def test_a_consumer_has_its_load_lag_report_and_drains():
@@ -87,8 +87,8 @@ def test_what_is_not_known_is_no_number():
 def test_a_controller_that_is_down_is_shown():
     lines = shown(group(controller_is_heard=False, facts=ExternalFacts(measured_age_s=125.0)))
     assert lines[1] == (
-        "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers go on "
-        "with what they own; see its log, or start `kgs control`"
+        "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers keep "
+        "reading what they own; see its log, or start `kgs control`"
     )
     assert "no measurement was published" in shown(group(controller_is_heard=False, facts=ExternalFacts()))[1]
 
@@ -130,19 +130,19 @@ def stands_still(stopped):
     ("changes", "line"),
     [
         ({"desired_state": DesiredState(RunState.PAUSED, "me", 1000)},
-         "paused: nobody reads until `kgs resume` (by me, 1970-01-01 00:00:01Z)"),
+         "paused: no consumer reads until `kgs resume` (by me, 1970-01-01 00:00:01Z)"),
         ({"desired_state": DesiredState(RunState.STOPPED, "me", 1000)},
          "stopped: all consumers end; `kgs resume` starts them again (by me, 1970-01-01 00:00:01Z)"),
         ({"wanted": DesiredVersion("2", "abcdef123456", "me", 0), "outdated": (ONE,)},
          "being replaced for version 2, configuration abcdef12: consumers 1"),
         ({"outdated": (ONE,), "replacement": WAITS}, str(WAITS)),
-        ({"outdated": (ONE,), "replacement": STOPPED}, f"! {STOPPED}; everybody reads on as before"),
+        ({"outdated": (ONE,), "replacement": STOPPED}, f"! {STOPPED}; all consumers keep reading"),
         ({"failures": {TWO: "5 rounds failed, last: boom"}},
          f"! consumer {TWO} has ended by an error: 5 rounds failed, last: boom"),
-        ({}, "! t:0 stands still at consumer 1: poison"),
-        (stands_still({ONE: dict.fromkeys(MANY, "poison")}), "! t:0-6 stand still at consumer 1: poison"),
+        ({}, "! t:0 is stopped at consumer 1: poison"),
+        (stands_still({ONE: dict.fromkeys(MANY, "poison")}), "! t:0-6 are stopped at consumer 1: poison"),
         (stands_still({ONE: {A: "no rule"}, TWO: {B: "no rule"}}),
-         "! t:0-1 stand still at consumers 1, 2: no rule"),
+         "! t:0-1 are stopped at consumers 1, 2: no rule"),
         (stands_still({ONE: {tp: f"offset {tp.partition}" for tp in MANY}}),
          "! 2 more partitions for other reasons (--json has all)"),
     ],
@@ -187,7 +187,7 @@ def test_what_others_wrote_is_shown_without_control_characters():
     )
     text = "\n".join(shown(replace(found, outdated=(ONE,))))
     assert not {c for c in text if not c.isprintable() and c != "\n"}
-    assert "! t\\x1b[2J:0 stands still at consumer 1: bad\\x1b]0;owned\\x07 value\\u202e" in text
+    assert "! t\\x1b[2J:0 is stopped at consumer 1: bad\\x1b]0;owned\\x07 value\\u202e" in text
 
 
 def test_into_a_pipe_the_width_is_that_of_columns(monkeypatch, capsys):
@@ -227,7 +227,7 @@ def test_a_capacity_that_is_off_is_shown_beside_the_configured_one(share, mark):
     packing = PackingSettings(packing_capacity_bytes_per_s=1_500_000, consumer_capacity_bytes_per_s=2_000_000)
     learnt = Learnt(2.3e6 * share, "1", "a", "x", 1, 300.0, 1.0, 51_000_000)
     lines = shown(group(capacity=capacity_of(packing, learnt, None)))
-    assert any(line.startswith(f"{mark}consumers read {abs(share - 1):.0%} ") for line in lines)
+    assert any(line.startswith(f"{mark}consumers have read {abs(share - 1):.0%} ") for line in lines)
     assert any(line.startswith("consumer_capacity 2 MB/s as configured") for line in lines)
 
 

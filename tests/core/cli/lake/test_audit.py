@@ -14,7 +14,7 @@ def test_a_table_of_nothing_but_dead_letters_is_no_fault_and_no_silence():
     """Exactly once it is: the exit status stays. But nobody has made such a table on purpose."""
     found = audited(0, 224_600)
     assert found.ok
-    assert "  WARNING: 224,600 dead letters of orders and no row: mend its rule or the producer" in [*lines(found)]
+    assert "  WARNING: 224,600 dead letters of orders and no row: fix its rule or the producer" in [*lines(found)]
     assert "WARNING" not in " ".join([*lines(audited(1, 224_600)), *lines(audited(0, 0)), *lines(audited(5, 0))])
 
 

@@ -55,7 +55,7 @@ def test_a_root_that_is_a_link_to_nowhere_is_said(tmp_path, maintain):
     (tmp_path / "lake").symlink_to(tmp_path / "disk")
     status, lines = maintain()
     assert status == 1
-    assert lines == [f"error: lake {tmp_path / 'lake'}: No such file or directory: mend path or rights"]
+    assert lines == [f"error: lake {tmp_path / 'lake'}: No such file or directory: fix path or rights"]
 
 
 def test_a_table_that_is_there_has_a_line_and_the_others_have_none(tmp_path, maintain):
@@ -81,5 +81,5 @@ def test_a_topic_that_was_accepted_before_holds_up_no_other_one(tmp_path, monkey
     config.write_text(TEXT.format(kafka="b:9", root=tmp_path))
     done = CliRunner().invoke(cli, ["accept-topic", "a", "b", "--yes", "--config", str(config)])
     assert done.exit_code == 3
-    assert done.stdout.startswith("table b: made anew")
+    assert done.stdout.startswith("table b: rebuilt")
     assert done.stderr == "error: topic a: filled already\n"

@@ -28,7 +28,7 @@ def test_it_brings_all_or_the_named_tables_up_to_date(tmp_path):
     status, (first, second) = run()
     assert (status, second) == (0, "m: nothing yet to derive it from")
     assert first.startswith(
-        "l: 16 rows and 0 tombstones looked at in 1 commits, as of version 2, made anew: it was never"
+        "l: 16 rows and 0 tombstones looked at in 1 commits, as of version 2, rebuilt: it was never"
     )
     assert run("l") == (0, ["l: 0 rows and 0 tombstones looked at in 0 commits, as of version 2"])
     status, lines = run("v")

@@ -45,7 +45,7 @@ def test_what_is_printed_is_part_of_a_rule(run):
     assert out.splitlines()[0] == "# topic t: 3 records of 2 partitions, each one's newest"
     assert "  items: array<struct<sku:string>>  # missing or null in 1\n" in out
     assert "#   items[].n: null in all 1: give it a type, or leave it out\n" in out
-    assert "#   mixed: whole numbers (1), texts (1): no type takes all; mend the producers" in out
+    assert "#   mixed: whole numbers (1), texts (1): no type takes all; fix the producers" in out
     assert "# With these columns 2 of 3 records are rows.\n#   1 bad: not a JSON object\n" in out
 
 

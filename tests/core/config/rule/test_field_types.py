@@ -27,8 +27,8 @@ UNDERSTOOD = {
     "struct<array: array<int>, décès: date>": "struct<array:array<int>,décès:date>",
 }
 NOT_UNDERSTOOD = {
-    "": "'' is no type; give one of string ",
-    "strng": "'strng' is no type (did you mean 'string'?); give one of string ",
+    "": "'' is not a type; give one of string ",
+    "strng": "'strng' is not a type (did you mean 'string'?); give one of string ",
     "array<int": "wanted '>' at its end",
     "map<string": "wanted ',' at its end (within {} YAML ends a text at a comma: put the type in quotes)",
     "decimal(38": "wanted ')' at its end (within {} YAML ends a text at a comma: put the type in quotes)",
@@ -38,15 +38,15 @@ NOT_UNDERSTOOD = {
     "struct<>": "a struct needs a field",
     "struct<a: int, A: int>": "two fields differ only in case",
     "struct<a: int, a: int>": "two fields are named a",
-    "struct<a b: int>": "'b' is no type",
+    "struct<a b: int>": "'b' is not a type",
     "struct<a: int NOT NULL>": "wanted '>' at character 15, not 'NOT'",
     "map<string>": "wanted ',' at character 11, not '>'",
     "map<array<int>,int>": "array<int> cannot be the key of a map",
     "decimal(39,2)": "decimal(39,2): give decimal(digits, digits behind the point)",
     "decimal(2,3)": "decimal(2,3): give decimal(digits, digits behind the point)",
     "decimal(x)": "wanted a number of digits, as in decimal(10,2) at character 9, not 'x'",
-    "timestamp_ntz": "'timestamp_ntz' is no type of a column: a time without a zone raises the table's protocol",
-    "varchar(3)": "'varchar' is no type of a column: write string",
+    "timestamp_ntz": "'timestamp_ntz' is not a type of a column: a time without a zone raises the table's protocol",
+    "varchar(3)": "'varchar' is not a type of a column: write string",
     "array<" * 33 + "int" + ">" * 33: "nested deeper than 32 levels",
 }
 

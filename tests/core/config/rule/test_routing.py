@@ -88,7 +88,7 @@ def test_a_route_that_cannot_be_is_refused_in_words(column, tables, problem):
             {"latest_by_key": {"table": "gold"}},
             "route: a derived table has the rows of one table: drop 'latest_by_key'",
         ),
-        ({"rows": "any"}, "route: with rows: any nobody could tell"),
+        ({"rows": "any"}, "route: with rows: any a missing row"),
         ({"format": "raw", "schema": None}, "route: there is no column 'kind'; there are value"),
     ],
 )
@@ -113,7 +113,7 @@ def test_columns_that_only_a_transform_or_a_registry_knows_are_left_to_the_start
     ],
 )
 def test_a_side_table_that_is_another_rules_is_refused(topics):
-    with pytest.raises(ConfigError, match=r"topics\[\d\]\.route: '.*' is a table of topics\[\d\], too"):
+    with pytest.raises(ConfigError, match=r"topics\[\d\]\.route: '.*' is also a table of topics\[\d\]"):
         settings_of(*topics)
 
 

@@ -33,7 +33,7 @@ def rules(*more):
 )
 def test_rules_that_do_not_agree(problems_of, one, other, unlike):
     assert problems_of(topics=rules(one, other)) == [
-        f"topics[1].table: 'x' is the table of topics[0], too, and they differ in {unlike}: make these alike, or name "
+        f"topics[1].table: 'x' is also the table of topics[0], and they differ in {unlike}: make these alike, or name "
         "another table"
     ]
 
@@ -67,7 +67,7 @@ def test_rules_that_agree_in_what_concerns_the_table(problems_of, one, other):
 def test_offsets_of_two_topics_are_not_compared(problems_of, latest, more, is_refused):
     both = [f"{more}latest_by_key: {latest}"] * 2
     refusal = (
-        "topics[1].latest_by_key: 'x' is the table of topics[0], too, and offsets of two topics cannot be compared: "
+        "topics[1].latest_by_key: 'x' is also the table of topics[0], and offsets of two topics cannot be compared: "
         "set order: timestamp, or put the topic_column into the key"
     )
     assert problems_of(topics=rules(*both)) == ([refusal] if is_refused else [])

@@ -104,11 +104,11 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
          "TOPIC` proposes one"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
-        ("format: json, schema: {a: strin}", "[0].schema.a: 'strin': 'strin' is no type (did you mean 'string'?); "
+        ("format: json, schema: {a: strin}", "[0].schema.a: 'strin': 'strin' is not a type (did you mean 'string'?); "
          f"give one of {' '.join(FIELD_TYPES)}"),
         ("format: json, schema: {a: 'array<int'}", "[0].schema.a: 'array<int': wanted '>' at its end "
          "(within {} YAML ends a text at a comma: put the type in quotes)"),
-        ("format: json, schema: {a: {b: {c: varchar}}}", "[0].schema.a: field b: field c: 'varchar' is no type of a "
+        ("format: json, schema: {a: {b: {c: varchar}}}", "[0].schema.a: field b: field c: 'varchar' is not a type of a "
          "column: write string"),
         ("format: json, schema: {a: [int]}", "[0].schema.a: give a type in text, as long or array<string>, or a "
          "mapping of field: type"),

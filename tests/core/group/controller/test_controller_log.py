@@ -27,7 +27,7 @@ from tests.core.group.controller.two_readers import (
     written,
 )
 
-BLIND = "no better packing is looked for: not known how fast b:0 grows"
+BLIND = "not looking for a better packing: the write speed of b:0 is unknown"
 
 
 def texts(commands):
@@ -69,7 +69,7 @@ class TestChange:
         changing, commands = step(changing, Tick(), 300.9)
         assert transitions(commands) == []
         _, commands = step(changing, Tick(), 301.0)
-        assert transitions(commands) == [(State.SENTINEL, Cause.TIMED_OUT, "not there after 300 s")]
+        assert transitions(commands) == [(State.SENTINEL, Cause.TIMED_OUT, "not finished after 300 s")]
 
     def test_whoever_comes_and_can_read_what_nobody_reads_is_named(self, synchronized):
         """Consumer 2 has not come; 3 comes instead, while the group waits for it."""
@@ -80,7 +80,7 @@ class TestChange:
         assert transitions(commands)[0] == (
             State.SENTINEL,
             Cause.SUPERSEDED,
-            "somebody who has joined can read b:0",
+            "a joined consumer can read b:0",
         )
 
     def test_other_assignments_are_logged_beside_their_reason(self, synchronized):

@@ -160,4 +160,4 @@ def test_a_run_ends_when_its_time_is_over(synchronized):
         beats = [Heartbeat(member, now + 1, Phase.READING, 0.0, None) for member in (ONE, TWO)]
         state, _ = step(state, RecordsRead([received(beat, 2 * now, 100.0 + now) for beat in beats]), now)
     assert (state.name, state.outcome.result) == (State.ENDED, Result.TIMED_OUT)
-    assert state.outcome.reason == "not there after 300 s"
+    assert state.outcome.reason == "not finished after 300 s"

@@ -82,7 +82,7 @@ def test_no_target_is_written_for_a_glitch(state, told):
 @pytest.mark.parametrize(
     ("since_s", "unknown", "waits"),
     [
-        (301, "b", "no better packing is looked for: not known how fast b:0 grows"),
+        (301, "b", "not looking for a better packing: the write speed of b:0 is unknown"),
         (299, "b", ""),
         (301, "", ""),
     ],

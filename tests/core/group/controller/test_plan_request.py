@@ -105,7 +105,7 @@ def test_another_change_keeps_the_answer(calm):
     ("changes", "event", "why"),
     [
         ({"forced_moves_only_utc": ["01:00-02:00"]}, CALM, "until 02:00Z"),
-        ({}, measured(a=30, unknown="b"), "how fast it grows is not known: b:0"),
+        ({}, measured(a=30, unknown="b"), "the write speed is unknown: b:0"),
         ({}, measured(age_s=99, a=30, b=20), "no measurement is fresh enough"),
         ({"max_rscore_per_hour": 0.1}, CALM, "held back: 0.2 of at most 0.1 Rscore an hour"),
     ],

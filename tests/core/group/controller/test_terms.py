@@ -110,7 +110,7 @@ def test_all_that_differs_is_reported_with_the_way_out():
     lake, limit = other_terms(SETTINGS, Terms("/theirs", 77.0, ("other",)))
     assert lake.startswith("lake.root /theirs, this configuration says /lake: ")
     assert limit.startswith(f"membership.suspect_after_s 77, this configuration says {ours.suspect_after_s:g}: ")
-    assert lake.endswith("or start `kgs control` anew with this one, then `kgs replace`")
+    assert lake.endswith("or restart `kgs control` with this one, then `kgs replace`")
     (only,) = other_terms(SETTINGS, replace(ours, config_hashes=("0123456789abcdef",)))
     assert only == (
         f"configuration 01234567, this is {ours.config_hashes[0][:8]}: "

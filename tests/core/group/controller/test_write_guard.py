@@ -64,7 +64,7 @@ def test_a_suspect_loses_what_another_gains_but_not_where_handover_is_strict():
     [
         ({P: 1}, {P: 1.0, Q: 1.0}, ("S6 q:0: has no consumer",)),
         ({P: 1, Q: 1}, {P: 1.0}, ("S6 q:0: is not known, and has a consumer",)),
-        ({P: 0}, {P: 1.0}, ("S6 p:0: 0 is no consumer's number",)),
+        ({P: 0}, {P: 1.0}, ("S6 p:0: 0 is not a consumer's number",)),
         ({P: 1, Q: 1}, {P: 999.0, Q: 999.0}, ()),
     ],
     ids=["left out", "unknown", "no number", "above capacity, which endangers nothing"],

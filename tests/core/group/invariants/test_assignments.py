@@ -31,7 +31,7 @@ def test_sums_that_differ_in_the_last_digit_are_no_fault():
     [
         ({A: 1, B: 2}, {}, "c:0: has no consumer"),
         ({A: 1, B: 2, C: 3, TopicPartition("d", 4): 7}, {}, "d:4: consumer 7 reads a partition that is not known"),
-        ({A: 1, B: 0, C: 3}, {}, "b:0: 0 is no consumer's number"),
+        ({A: 1, B: 0, C: 3}, {}, "b:0: 0 is not a consumer's number"),
         ({A: 1, B: 1, C: 3}, {}, "consumer 1: 110 bytes/s in 2 partitions is above 100"),
         ({A: 1, B: 1, C: 3}, {"max_consumers": 3}, "consumer 1: 110 bytes/s in 2 partitions is above 100"),
         ({A: 1, B: 1, C: 3}, {"pinned": {A}}, "consumer 1: 110 bytes/s in 2 partitions is above 100"),

@@ -56,7 +56,7 @@ def test_only_what_earlier_versions_left_out_may_be_missing(name):
 )
 def test_a_target_with_a_bad_part_is_refused_by_its_name(field, value):
     key, record = target_record()
-    with pytest.raises(ProtocolError, match=f"no message: {field}"):
+    with pytest.raises(ProtocolError, match=f"not a message: {field}"):
         decode(key, json.dumps(record | {field: value}).encode())
 
 
@@ -64,7 +64,7 @@ def test_a_target_with_a_bad_part_is_refused_by_its_name(field, value):
 def test_terms_that_are_given_in_part_are_none(field):
     key, record = target_record()
     assert decode(key, json.dumps(record | {field: None}).encode()).terms is None
-    with pytest.raises(ProtocolError, match="no message: config_hashes"):
+    with pytest.raises(ProtocolError, match="not a message: config_hashes"):
         decode(key, json.dumps(record | {field: None, "config_hashes": 5}).encode())
 
 

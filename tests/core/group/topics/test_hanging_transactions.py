@@ -27,7 +27,7 @@ def test_what_is_over_for_its_coordinator_and_open_in_a_partition_hangs(state):
     ("coordinator", "why"),
     [
         (None, "knows no transactional id g-controller"),
-        (CoordinatorView("Empty", 8, 4), "none of g-controller, whose producer is 8"),
+        (CoordinatorView("Empty", 8, 4), "it does not belong to g-controller, whose producer is 8"),
         (CoordinatorView("Ongoing", 7, 4), "may still end it, and says Ongoing"),
         (CoordinatorView("PrepareCommit", 7, 4), "may still end it, and says PrepareCommit"),
         (CoordinatorView("PrepareAbort", 7, 4), "may still end it, and says PrepareAbort"),
@@ -187,7 +187,9 @@ FOREIGN = OpenTransaction(TP2, producer_id=99, producer_epoch=0, coordinator_epo
 def test_no_proof_is_no_word_where_it_may_stand_behind_somebody_elses_open_transaction(end_by_proof):
     kafka = Kafka(found=[OPEN, FOREIGN])
     why = end_by_proof(kafka, [FIRST], [])
-    assert why.endswith(f"may stand behind another one: {TP2}: producer 99 has a transaction open from offset 3 on")
+    assert why.endswith(
+        f"may be hidden behind another transaction: {TP2}: producer 99 has a transaction open from offset 3 on"
+    )
     assert kafka.ended == []
     assert end_by_proof(kafka, [FIRST], [FIRST]) == ""
     assert kafka.ended == [(OPEN, 5, True)]
@@ -210,7 +212,7 @@ def test_a_transaction_whose_first_record_is_gone_has_ended_meanwhile(end_by_pro
 
 def test_what_an_older_version_has_written_is_left_to_a_person(end_by_proof):
     why = end_by_proof(kafka := Kafka(), [None, FIRST], [FIRST])
-    assert "nobody knows if it was committed: run `kafka-transactions.sh" in why
+    assert "it is unknown whether it was committed: run `kafka-transactions.sh" in why
     assert kafka.ended == []
 
 

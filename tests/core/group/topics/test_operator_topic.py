@@ -34,7 +34,7 @@ def test_a_request_is_written_while_the_group_is_to_run(before):
 
 def test_it_is_refused_while_people_want_another_state():
     topic = Topic(RUNNING, PAUSED)
-    with pytest.raises(UnsafeError, match="people want the group paused: nothing is moved before `kgs resume`"):
+    with pytest.raises(UnsafeError, match="the group is to be paused: nothing is moved before `kgs resume`"):
         topic.ask_for_plan(REQUEST)
     assert topic.log == [RUNNING, PAUSED]
 

@@ -200,13 +200,13 @@ def test_what_a_replacement_waits_for_has_a_name():
     seen = assigned_by_plan(view(c1="1", c2="1"), meant)
     assert "spare 2 has version 1, configuration a" in str(replacement_wait(seen, meant, frozenset()))
     paused = seen.take(Received(DesiredState(RunState.PAUSED, "me", 0), 1, 0), 0.0)
-    assert "`kgs resume`: people want the group paused" in str(replacement_wait(paused, meant, frozenset()))
+    assert "`kgs resume`: the group is to be paused" in str(replacement_wait(paused, meant, frozenset()))
     alone = target({A: 1})
     assert "a spare to be started" in str(replacement_wait(assigned_by_plan(view(c1="1"), alone), alone, frozenset()))
     absent = replacement_wait(assigned_by_plan(view(c1="1", c2="2"), meant), target({A: 1}, (3,)), frozenset())
     assert str(absent) == "the replacement waits for consumers to join: 3"
     moving = replacement_wait(assigned_by_plan(view(c1="1", c2="2"), meant), target({A: 2}, (1,)), frozenset())
-    assert str(moving) == "the replacement waits for the change under way: a:0 not there yet"
+    assert str(moving) == "the replacement waits for the change under way: a:0 pending"
     assert replacement_wait(assigned_by_plan(view(c1="2", c2="2"), meant), meant, frozenset()) is None
 
 

@@ -52,7 +52,7 @@ def test_topics_that_match_nothing_are_refused_at_once_with_the_names_that_are_t
     with pytest.raises(PermanentError) as caught:
         measure(settings_of(topics=TOPICS))
     assert str(caught.value) == (
-        f"Kafka 127.0.0.1:9: no topic matches 't' or 'order.*': {there}: create the topics, or mend `topics`"
+        f"Kafka 127.0.0.1:9: no topic matches 't' or 'order.*': {there}: create the topics, or fix `topics`"
     )
 
 
