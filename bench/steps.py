@@ -6,8 +6,9 @@ is carried out at once. What is compared is the measurement, not the hand-over.
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from statistics import fmean
 
 from kgs_core.config.packing import PackingSettings
@@ -50,12 +51,18 @@ SHAPES: dict[str, Shape] = {
 
 @dataclass(frozen=True, slots=True)
 class StepsCase:
-    """One load: its shape, and the noise of each partition and second (deviation, a share; normally distributed)."""
+    """One load: its shape, and the noise of each partition and second (deviation, a share; normally distributed).
+
+    Attributes:
+        recorded: true write speeds, each for `interval_s`, instead of a shape, number of partitions and duration.
+    """
 
     shape: str
     noise: float
     partitions: int = 80
     seconds: int = 900
+    recorded: Sequence[WriteSpeeds] = ()
+    interval_s: int = 5
 
 
 @dataclass(slots=True)
@@ -110,15 +117,17 @@ def run_case(case: StepsCase, seed: int, *, follows_steps: bool) -> StepsResult:
         if second < _WINDOW_S:
             continue
         if not group.target:
-            group.settings = PackingSettings(packing_capacity_bytes_per_s=sum(true.values()) / _CONSUMERS)
+            mean = fmean(sum(each.values()) for each in case.recorded) if case.recorded else sum(true.values())
+            group.settings = PackingSettings(packing_capacity_bytes_per_s=mean / _CONSUMERS)
         group.take(second, known)
         load = sum(true.values())
         totals.append((second, sum(known.values()), load))
         if load:
-            errors.append(sum(abs(known[tp] - speed) for tp, speed in true.items()) / load)
+            errors.append(sum(abs(known.get(tp, 0.0) - speed) for tp, speed in true.items()) / load)
         shares: dict[int, float] = {}
         for tp, speed in true.items():
-            shares[group.target[tp]] = shares.get(group.target[tp], 0.0) + speed
+            if tp in group.target:
+                shares[group.target[tp]] = shares.get(group.target[tp], 0.0) + speed
         above.append(sum(max(0.0, share - group.settings.consumer_capacity) for share in shares.values()))
         readers.append(len(shares))
     hours = len(totals) / 3600
@@ -134,21 +143,31 @@ def run_case(case: StepsCase, seed: int, *, follows_steps: bool) -> StepsResult:
 
 def _seconds(case: StepsCase, seed: int) -> Iterator[tuple[int, WriteSpeeds, Reading]]:
     generator = random.Random(seed)  # noqa: S311 - a load, not a secret
-    base = {TopicPartition("t", n): 1e6 * generator.lognormvariate(0, 0.5) for n in range(case.partitions)}
-    phase, sizes = generator.random(), dict.fromkeys(base, 0.0)
-    shape, hot = SHAPES[case.shape], max(base, key=base.__getitem__) if case.shape.startswith("one") else None
-    for second in range(case.seconds):
-        # A step does not wait for a reading: the interval in which it happens has some of both loads
-        load = phase * shape(second - 1) + (1 - phase) * shape(second)
-        true = {tp: speed * load * (4.0 if tp == hot and second >= STEP_AT_S else 1.0) for tp, speed in base.items()}
+    sizes: dict[TopicPartition, float] = {}
+    for second, true in enumerate(_recorded(case) if case.recorded else _generated(case, generator)):
         for tp, speed in true.items():
-            sizes[tp] += speed * max(0.0, generator.gauss(1.0, case.noise))
+            sizes[tp] = sizes.get(tp, 0.0) + speed * max(0.0, generator.gauss(1.0, case.noise))
         now = float(second + 1)
         logs = {
             tp: PartitionReading(now, now, TopicId("id"), 1, 0, int(size / _RECORD_BYTES), int(size))
             for tp, size in sizes.items()
         }
         yield second, true, Reading(now, 0, "bench", Measure.LOG_DIRS, logs)
+
+
+def _recorded(case: StepsCase) -> Iterator[WriteSpeeds]:
+    for speeds in case.recorded:
+        yield from repeat(speeds, case.interval_s)
+
+
+def _generated(case: StepsCase, generator: random.Random) -> Iterator[WriteSpeeds]:
+    base = {TopicPartition("t", n): 1e6 * generator.lognormvariate(0, 0.5) for n in range(case.partitions)}
+    phase = generator.random()
+    shape, hot = SHAPES[case.shape], max(base, key=base.__getitem__) if case.shape.startswith("one") else None
+    for second in range(case.seconds):
+        # A step does not wait for a reading: the interval in which it happens has some of both loads
+        load = phase * shape(second - 1) + (1 - phase) * shape(second)
+        yield {tp: speed * load * (4.0 if tp == hot and second >= STEP_AT_S else 1.0) for tp, speed in base.items()}
 
 
 def _known_s(case: StepsCase, totals: list[tuple[int, float, float]]) -> float:

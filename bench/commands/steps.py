@@ -17,20 +17,35 @@ _NOISES = (0.1, 0.3)
 
 @click.command("steps", short_help="How soon a step of the load is known, by the window and by its topic's pace.")
 @click.option("--partitions", type=click.IntRange(1, 1000), default=80, show_default=True, help="Of the topic.")
+@click.option(
+    "--speeds",
+    "speeds_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Recorded speeds instead, as for kgs simulate; the time between two is that of the first two.",
+)
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 @json_option
-def bench_steps(*, partitions: int, seeds: int, json_file: Path | None) -> None:
+def bench_steps(*, partitions: int, speeds_file: Path | None, seeds: int, json_file: Path | None) -> None:
     """Generate loads, measure them with a window of 30 s that follows steps or does not, and let a group decide on it.
 
     No broker; eight consumers' load at first, the packer and its rules as a group has them. Means over the seeds, of
     the seconds until a step is known the median.
     """
     from bench.steps import ESTIMATORS, SHAPES, StepsCase, run_case
+    from kgs_core.monitor.speeds.recorded import parse_measurements
 
     cases = [StepsCase(shape, noise, partitions) for shape in SHAPES for noise in _NOISES]
+    if speeds_file is not None:
+        found = parse_measurements(speeds_file.read_text(), str(speeds_file))
+        interval_s = round(found[1].time - found[0].time) if len(found) > 1 else 1
+        speeds = [each.speeds for each in found]
+        cases = [
+            StepsCase(speeds_file.stem, noise, len(speeds[0]), interval_s * len(speeds), speeds, interval_s)
+            for noise in _NOISES
+        ]
     columns = ("known after s", "error", "changes/h", "Rscore/h", "above capacity", "consumers")
     table = plain_table("load", "noise", "by", *columns, left=("load", "by"), no_wrap=True)
-    found = []
+    rows = []
     with progress_bar("measuring", Console(stderr=True)) as progress:
         for number, case in enumerate(cases):
             progress(number, len(cases))
@@ -48,8 +63,7 @@ def bench_steps(*, partitions: int, seeds: int, json_file: Path | None) -> None:
                     f"{fmean(each.above for each in results):.2%}",
                     f"{fmean(each.consumers for each in results):.1f}",
                 )
-                found += [
-                    {**asdict(case), "by": name, "seed": seed, **asdict(each)} for seed, each in enumerate(results)
-                ]
+                about = {"shape": case.shape, "noise": case.noise, "partitions": case.partitions, "by": name}
+                rows += [{**about, "seed": seed, **asdict(each)} for seed, each in enumerate(results)]
     output_console(_WIDTH_IN_LOG).print(table)
-    write_json(json_file, found)
+    write_json(json_file, rows)
