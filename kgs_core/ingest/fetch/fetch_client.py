@@ -83,6 +83,7 @@ class FetchClient(ABC):
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0
         self._gathering_since: float | None = None
+        self._has_moved = False
         self._are_small_waiting = False
         self._passed_bytes = 0
         self._record_bytes = 1000.0
@@ -110,9 +111,7 @@ class FetchClient(ABC):
         is kept here, and the next call with the same start goes on with it. Then, and when there is nothing, no range
         is returned.
         """
-        if self._position(start):  # unread since another consumer's last batch
-            since = time.monotonic() - wait_time_s * (1 - FIRST_WAIT_SHARE)
-            self._gathering_since = min(since, self._gathering_since or since)
+        self._has_moved |= self._position(start)
         if not start:
             return Fetched()
         slice_end = time.monotonic() + slice_s
@@ -121,8 +120,11 @@ class FetchClient(ABC):
             wanted = int((batch_bytes - self._waiting_bytes) / self._record_bytes) + 1
             timeout_s = min(max(min(due, slice_end) - time.monotonic(), 0.0), POLL_S)
             count = self._timed_poll(min(wanted, POLL_MESSAGES), timeout_s, at_once=wait_time_s == 0)
-            if count and self._gathering_since is None:
-                self._gathering_since = time.monotonic()
+            if count and (self._gathering_since is None or self._has_moved):
+                # What is taken over is unread since another consumer's last batch
+                since = time.monotonic() - (wait_time_s * (1 - FIRST_WAIT_SHARE) if self._has_moved else 0.0)
+                self._gathering_since = min(since, self._gathering_since or since)
+                self._has_moved = False
             if (
                 time.monotonic() >= min(slice_end, (self._gathering_since or slice_end) + wait_time_s)
                 or is_interrupted()
