@@ -10,6 +10,7 @@ from kgs_core.kafka import oidc_tokens
 from kgs_core.kafka import tokens as tokens_module
 from kgs_core.kafka.oidc_tokens import OidcTokens
 from tests.dripping_server import ENDLESS, dripping_server
+from tests.meanwhile import at_once
 from tests.token_server import token_server
 from tests.waiting import wait_until
 
@@ -28,11 +29,7 @@ def tokens(provider, secret="s3cret", **other):
 def test_a_token_is_used_for_most_of_its_life_by_all(provider):
     found = tokens(provider)
     seen = []
-    threads = [threading.Thread(target=lambda: seen.append(found.token().value)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([threading.Thread(target=lambda: seen.append(found.token().value)) for _ in range(8)])
     assert len(set(seen)) == 1
     assert provider.given == ["kgs"]
 

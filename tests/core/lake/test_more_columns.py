@@ -19,6 +19,7 @@ from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.ports import CommitOutcome
+from tests.meanwhile import at_once
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 from tests.sink import Sink, bad
 
@@ -106,10 +107,7 @@ def test_ten_consumers_that_meet_a_new_schema_at_once_lose_double_and_reorder_no
             problems.append(e)
 
     threads = [threading.Thread(target=consume, args=[number]) for number in range(CONSUMERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threads)
     assert not problems
     assert columns_of(storage) == ["n", "partition_too"]
     changes = [entry for entry in DeltaTable(storage.uri("t")).history() if entry["operation"] == "ADD COLUMNS"]
