@@ -19,7 +19,7 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicId
 from tests.sink import Sink, Storage
-from tests.unity_server import hang, unity_server
+from tests.unity_server import UnityServer, hang
 
 TEXT = """
 group: g
@@ -41,7 +41,7 @@ def first(monkeypatch):
 
 @pytest.fixture
 def server():
-    with unity_server() as server:
+    with UnityServer() as server:
         yield server
 
 

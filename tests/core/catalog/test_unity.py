@@ -14,14 +14,14 @@ from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from tests.core.catalog.entries import KINDS, entry
 from tests.dripping_server import ENDLESS, dripping_server
-from tests.unity_server import hang, unity_server
+from tests.unity_server import UnityServer, hang
 
 MORE = {**KINDS, "more": pa.list_(pa.map_(pa.string(), pa.struct([("x", pa.int32())])))}
 
 
 @pytest.fixture
 def server():
-    with unity_server() as server:
+    with UnityServer() as server:
         yield server
 
 

@@ -16,7 +16,7 @@ from kgs_core.lake.rule import Fault
 from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import adopting, carry_out
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out
 from tests.group_offsets import MemoryOffsets
 from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.meanwhile import at_once
@@ -185,15 +185,10 @@ def test_the_newest_by_time_of_all_topics(storage, monkeypatch):
 def opened(storage):
     def open_topic(topic="b", **rule):
         settings = settings_of(storage, *({"topic": name, "table": "t", "format": "json", **rule} for name in "ab"))
-        opener = TopicOpener(settings, DeltaLake(settings.lake), NoRecords(), MemoryOffsets(), None)
+        opener = TopicOpener(settings, DeltaLake(settings.lake), MemoryKafka(), MemoryOffsets(), None)
         return opener.open(resolve_tables(settings, [topic])[topic], TopicId(f"id-{topic}"), 1)
 
     return open_topic
-
-
-class NoRecords:
-    def offsets(self, tps, *_, **__):
-        return dict.fromkeys(tps, 0)
 
 
 def test_a_topic_with_other_columns_does_not_begin(storage, opened):

@@ -14,19 +14,17 @@ from kgs_core.lineage import sender
 from kgs_core.lineage.events import table_name
 from kgs_core.lineage.sender import MOST_WAITING, ConsumerLineage
 from kgs_core.system import secret_files
-from tests.lineage_server import lineage_server
+from tests.lineage_server import LineageServer
 from tests.waiting import wait_until
 
 RUN = "0193a1f2-7c00-4000-8000-000000000001"
 ORDERS = pa.schema([("id", pa.int64()), ("items", pa.list_(pa.struct([("sku", pa.string())])))])
 MORE = ORDERS.append(pa.field("tags", pa.map_(pa.string(), pa.int32())))
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "b1:9092,b2:9092"}}
-lake: {{root: "s3://bucket/lake"}}
-topics: [{{topic: orders, table: bronze/orders}}]
-{lineage}
-"""
+SECTIONS = {
+    "kafka": {"bootstrap_servers": "b1:9092,b2:9092"},
+    "lake": {"root": "s3://bucket/lake"},
+    "topics": [{"topic": "orders", "table": "bronze/orders"}],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +36,7 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def server():
-    with lineage_server() as server:
+    with LineageServer() as server:
         yield server
 
 

@@ -34,10 +34,8 @@ class Brokers:
 
 
 @pytest.fixture
-def kgs(tmp_path, monkeypatch):
+def kgs(here, monkeypatch):
     """Runs a command in an empty folder, beside brokers that hold `HELD`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
     monkeypatch.setattr(admin, "KafkaAdmin", Brokers)
     held = lambda _, topic, *__: TopicSample(HELD[topic], [], 2, is_whole=True)  # noqa: E731
     monkeypatch.setattr(topic_sample, "sample_topic", held)
