@@ -9,7 +9,7 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
-from tests.core.ingest.letters import Chosen
+from tests.core.ingest.letters import Chosen, rule_of_then
 from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka
 from tests.failpoints import killed_at
 from tests.kgs_yaml import LONGS, kgs_yaml
@@ -29,7 +29,8 @@ def sink(storage, monkeypatch):
     """Forty records of partition 0, ten of partition 1. Every fifth is a value of today's rule that was none then."""
     monkeypatch.setattr(FakeRecord, "value", value)
     sink = Sink(storage).started(2)
-    monkeypatch.setattr(sinks, "process_topic", processed_by_the_rule_of_then(sinks.process_topic))
+    then = rule_of_then(lambda offset: offset % 10 == 4, "column n: a text, wanted is a whole number (long)")
+    monkeypatch.setattr(sinks, "process_topic", then(sinks.process_topic))
     for start in range(0, 40, 10):
         sink.ingest({0: (start, start + 10)})
     sink.ingest({1: (0, 10)})
@@ -41,31 +42,6 @@ def value(record):
     if record.at % 10 == 9:
         return b"bad"
     return b'{"n": %d}' % (record.number * 1_000_000 + record.at)
-
-
-def processed_by_the_rule_of_then(process):
-    """The consumer's way, with records that end with 4 refused by a parser that could not take them yet."""
-    from kgs_core.ingest.worker import sorted_records
-
-    parse = sorted_records.parse_records
-
-    def parsed(job, records):
-        found = parse(job, records)
-        places = records.places(range(len(records)))
-        late = {
-            i: "column n: a text, wanted is a whole number (long)" for i, (_, o) in enumerate(places) if o % 10 == 4
-        }
-        keep = [n for n, i in enumerate(found.good) if i not in late]
-        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
-
-    def run(*args):
-        sorted_records.parse_records = parsed
-        try:
-            return process(*args)
-        finally:
-            sorted_records.parse_records = parse
-
-    return run
 
 
 def assert_exact(storage, offsets, group="g"):
