@@ -91,7 +91,7 @@ def test_ten_consumers_that_meet_a_new_schema_at_once_lose_double_and_reorder_no
     def consume(number):
         try:
             ready.wait(60)
-            mine = sink(storage, NEW if number % 2 else OLD, "add_columns" if number % 2 else "none", "auto")
+            mine = sink(storage, NEW if number % 2 else OLD, "add_columns" if number % 2 else "none")
             for batch in range(BATCHES):
                 start = batch * 7
                 assert mine.ingest({number: (start, start + 7)}) is CommitOutcome.COMMITTED
