@@ -126,6 +126,13 @@ def test_two_maintenances_do_not_run_at_once(storage, sink):
         pass
 
 
+def test_the_lock_file_of_a_killed_maintenance_holds_up_nobody(storage, sink):
+    """That the kernel frees what a killed process held is said in tests/core/system/test_locks.py."""
+    (Path(storage.root) / LOCK_FILE).touch()
+    with maintenance_lock(storage):
+        pass
+
+
 def test_lock_in_a_lake_that_is_not_there_is_a_plain_error(tmp_path):
     with pytest.raises(PermanentError, match="No such file"), maintenance_lock(Storage(str(tmp_path / "none"))):
         pass
