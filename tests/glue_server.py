@@ -5,8 +5,7 @@ It speaks the protocol that AWS's clients do (JSON 1.1), and refuses as Glue doe
 """
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from tests.loopback_http import LoopbackServer, QuietHandler
@@ -83,13 +82,3 @@ class GlueServer(LoopbackServer):
 def error(kind: str, message: str, status: int = 400) -> Reply:
     """An error as Glue gives it."""
     return status, {"__type": kind, "Message": message}
-
-
-@contextmanager
-def glue_server() -> Iterator[GlueServer]:
-    """A catalogue that ends with the block."""
-    server = GlueServer()
-    try:
-        yield server
-    finally:
-        server.close()

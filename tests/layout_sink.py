@@ -8,23 +8,15 @@ from typing import Any
 
 import polars as pl
 
-from kgs_core.config import TableSpec, TopicRule
-from kgs_core.config.settings import LakeSettings
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.delta.pace import CommitWay
-from kgs_core.lake.files.layout import table_schema
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch
-from kgs_core.lake.rule.positions import AppIds
-from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.topic_table import TopicTable
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
 from tests.processing import process_topic
-from tests.sink import FakeRecord
+from tests.sink import FakeRecord, TopicSink
 
 NOON = 1_769_860_800_000
 """2026-01-31T12:00:00Z in ms."""
@@ -46,34 +38,12 @@ class GivenRecord(FakeRecord):
         return 1, NOON + self.at * 3_600_000
 
 
-class LayoutSink:
-    """One consumer's hold on the table of one topic; `t`, where nothing else is said."""
+class LayoutSink(TopicSink):
+    """Of records as they are given."""
 
-    def __init__(
-        self,
-        root: Path | str,
-        log: Log,
-        storage: Storage | None = None,
-        commit: CommitWay = "auto",
-        group: str = "g",
-        topic_id: str = "id1",
-        *,
-        topic: str = "t",
-        **layout: Any,
-    ) -> None:
-        self.storage = storage or Storage(str(root))
+    def __init__(self, root: Path | str, log: Log, storage: Storage | None = None, **more: Any) -> None:
+        super().__init__(storage or Storage(str(root)), **{"schema": COLUMNS, **more})
         self.log = log
-        rule = TopicRule.model_validate({"topic": topic, "format": "json", "schema": COLUMNS, **layout})
-        table = rule.table_of(topic)
-        self.spec = TableSpec(topic, table, f"{table}_dead_letters", rule)
-        self.ids = AppIds(group, topic, TopicId(topic_id))
-        self.lake = LakeSettings(
-            root=self.storage.root,
-            storage_options=dict(self.storage.options),
-            checkpoint_interval=5,
-        )
-        schema = table_schema(rule, parsed_schema(rule))
-        self.table = TopicTable(open_lake(self.lake, "7", commit), self.spec, self.ids, schema)
 
     def started(self) -> "LayoutSink":
         self.table.open()
@@ -98,12 +68,7 @@ class LayoutSink:
 
     def job(self, found: TablePositions) -> TopicJob:
         """What a worker must know at these positions."""
-        spec, marks = self.spec, found.dead_letter_marks
-        return TopicJob(
-            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
-            sides=spec.side_tables,
-            side_marks=found.side_marks,
-        )
+        return self.job_with(found.dead_letter_marks, sides=self.spec.side_tables, side_marks=found.side_marks)
 
     def drain(self, most: int = 1_000_000) -> list[TopicBatch]:
         """Read and commit until nothing is left."""

@@ -2,8 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from tests.loopback_http import LoopbackServer, QuietHandler
@@ -44,13 +42,3 @@ class LineageServer(LoopbackServer):
     def close(self) -> None:
         self._closed.set()
         super().close()
-
-
-@contextmanager
-def lineage_server() -> Iterator[LineageServer]:
-    """A backend that ends with the block."""
-    server = LineageServer()
-    try:
-        yield server
-    finally:
-        server.close()

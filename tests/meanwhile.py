@@ -12,3 +12,11 @@ def before(monkeypatch, owner, name, act, when=lambda *_: True):
 
     monkeypatch.setattr(owner, name, call)
     return due
+
+
+def at_once(tasks, timeout_s=None):
+    """All threads, or processes, to their end."""
+    for task in tasks:
+        task.start()
+    for task in tasks:
+        task.join(timeout_s)

@@ -17,6 +17,7 @@ from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch
@@ -74,7 +75,7 @@ class FakeRecord:
         return None
 
 
-class Sink:
+class TopicSink:
     """One consumer's hold on the table of one topic; `t`, where nothing else is said."""
 
     def __init__(
@@ -88,18 +89,34 @@ class Sink:
         topic: str = "t",
         **rule: Any,
     ) -> None:
-        self._made_by = {"topic_id": topic_id, "group": group, "topic": topic, **rule}
         self.storage = storage
         self.lake = LakeSettings(
             root=storage.root,
             storage_options=dict(storage.options),
             checkpoint_interval=checkpoint_interval,
         )
-        wanted = {"topic": topic, "table": "t", "format": "json", "schema": {"n": "long"}, **rule}
-        found = TopicRule.model_validate(wanted)
-        self.spec = TableSpec(topic, found.table, f"{found.table}_dead_letters", found)
+        found = TopicRule.model_validate({"topic": topic, "format": "json", **rule})
+        table = found.table_of(topic)
+        self.spec = TableSpec(topic, table, f"{table}_dead_letters", found)
         self.ids = AppIds(group, topic, TopicId(topic_id))
-        self.table = TopicTable(open_lake(self.lake, commits=commit), self.spec, self.ids, parsed_schema(found))
+        schema = table_schema(found, parsed_schema(found))
+        self.table = TopicTable(open_lake(self.lake, "7", commit), self.spec, self.ids, schema)
+
+    def job_with(self, marks: Mapping[int, int | None], **more: Any) -> TopicJob:
+        """What a worker must know of the topic, beside `more`."""
+        spec = self.spec
+        return TopicJob(
+            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
+            **more,
+        )
+
+
+class Sink(TopicSink):
+    """Of records that follow from their offsets."""
+
+    def __init__(self, storage: Storage, **more: Any) -> None:
+        super().__init__(storage, **{"table": "t", "schema": {"n": "long"}, **more})
+        self._made_by = {name: value for name, value in more.items() if name not in ("checkpoint_interval", "commit")}
 
     def started(self, partitions: int) -> "Sink":
         """With the table made and all partitions at 0."""
@@ -112,11 +129,7 @@ class Sink:
         if marks is None:
             marks = self.table.positions(set(ranges)).dead_letter_marks
         records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
-        spec = self.spec
-        job = TopicJob(
-            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
-            columns=self.table.columns,
-        )
+        job = self.job_with(marks, columns=self.table.columns)
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
         batch, cuts = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None

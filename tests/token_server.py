@@ -2,16 +2,14 @@
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
+
+from tests.loopback_http import LoopbackServer, QuietHandler
 
 ISSUER, AUDIENCE = "https://issuer.example", "kafka"
 _KEY_ID = "one"
@@ -21,7 +19,7 @@ def _text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-class TokenServer:
+class TokenServer(LoopbackServer):
     """A running provider.
 
     Attributes:
@@ -41,38 +39,16 @@ class TokenServer:
         self._key = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
         server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer(200, server.keys())
+        class Handler(QuietHandler):
+            def do_GET(self) -> None:  # noqa: N802 - the name that http.server asks for
+                self.reply(200, json.dumps(server.keys()).encode())
 
-            def do_POST(self) -> None:
-                form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            def do_POST(self) -> None:  # noqa: N802
+                form = parse_qs(self.body().decode())
                 status, answer = server.answer(self.headers.get("Authorization", ""), form)
-                self._answer(status, answer)
+                self.reply(status, json.dumps(answer).encode())
 
-            def _answer(self, status: int, answer: object) -> None:
-                body = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        """`http://127.0.0.1:port`."""
-        return f"http://127.0.0.1:{self._http.server_port}"
-
-    def close(self) -> None:
-        """End it."""
-        self._http.shutdown()
-        self._http.server_close()
+        super().__init__(Handler)
 
     def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Status and body of a request for a token."""
@@ -107,16 +83,6 @@ class TokenServer:
         return {"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": _KEY_ID, "n": n, "e": e}]}
 
 
-@contextmanager
-def token_server() -> Iterator[TokenServer]:
-    """A provider that ends with the block."""
-    server = TokenServer()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
 def broker_settings(server: TokenServer) -> dict[str, str]:
     """Settings of an embedded broker whose clients sign in with this provider's tokens."""
     module = "org.apache.kafka.common.security.oauthbearer"
@@ -127,7 +93,7 @@ def broker_settings(server: TokenServer) -> dict[str, str]:
         "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
         f"{listener}.sasl.jaas.config": f"{module}.OAuthBearerLoginModule required;",
         f"{listener}.sasl.server.callback.handler.class": f"{module}.OAuthBearerValidatorCallbackHandler",
-        "sasl.oauthbearer.jwks.endpoint.url": f"{server.address}/keys",
+        "sasl.oauthbearer.jwks.endpoint.url": f"{server.url}/keys",
         "sasl.oauthbearer.expected.audience": AUDIENCE,
         "sasl.oauthbearer.expected.issuer": ISSUER,
     }
@@ -135,4 +101,4 @@ def broker_settings(server: TokenServer) -> dict[str, str]:
 
 def broker_options(server: TokenServer) -> str:
     """What the JVM of such a broker needs: it asks no address for keys that it was not allowed."""
-    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={server.address}/keys"
+    return f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={server.url}/keys"

@@ -8,8 +8,7 @@ entry's id.
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from tests.loopback_http import LoopbackServer, QuietHandler
@@ -164,13 +163,3 @@ def _delta_error(status: int, kind: str) -> Reply:
 def hang(seconds: float) -> Callable[[str, str], None]:
     """A `before` that answers late."""
     return lambda *_: time.sleep(seconds)
-
-
-@contextmanager
-def unity_server() -> Iterator[UnityServer]:
-    """A catalogue that ends with the block."""
-    server = UnityServer()
-    try:
-        yield server
-    finally:
-        server.close()

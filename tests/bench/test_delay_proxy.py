@@ -1,57 +1,40 @@
 """The proxy that makes a store slow: what is passed on, what is counted."""
 
 import http.client
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from bench.delay_proxy import DelayProxy
 from kgs_core.system.tcp_ports import HOST
+from tests.loopback_http import LoopbackServer, QuietHandler
 
 DELAY_S = 0.05
 
 
-class _Echo(BaseHTTPRequestHandler):
+class _Echo(QuietHandler):
     """Answers with what was sent."""
 
     protocol_version = "HTTP/1.1"
 
     def _answer(self):
-        body = b""
         if "chunked" in self.headers.get("transfer-encoding", ""):
-            while length := int(self.rfile.readline(), 16):
-                body += self.rfile.read(length)
-                self.rfile.readline()
-            self.rfile.readline()
+            self.reply(200, b"".join(iter(self._chunk, b"")))
         else:
-            body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+            self.reply(200, self.body())
+
+    def _chunk(self):
+        found = self.rfile.read(int(self.rfile.readline(), 16))
+        self.rfile.readline()
+        return found
 
     do_GET = do_HEAD = do_PUT = do_POST = _answer  # noqa: N815 - http.server's names
-
-    def log_message(self, *_):
-        """Quiet."""
 
 
 @pytest.fixture
 def proxy():
-    server = ThreadingHTTPServer((HOST, 0), _Echo)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        with DelayProxy(server.server_port, DELAY_S) as proxy:
-            yield proxy
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with LoopbackServer(_Echo) as server, DelayProxy(server.port, DELAY_S) as proxy:
+        yield proxy
 
 
 def test_requests_pass_unchanged_and_late_over_one_connection(proxy):

@@ -1,5 +1,6 @@
 """Loads, groups and settings in few letters; a cluster of librdkafka's own, in this process; kills."""
 
+import subprocess
 import sys
 from dataclasses import replace
 from random import Random
@@ -87,6 +88,23 @@ def synchronized(options):
         return state
 
     return build
+
+
+@pytest.fixture
+def child():
+    """A process that does nothing."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in, with no configuration in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KGS_CONFIG", raising=False)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from kgs_dagster.jobs.rebalance import RECORDED_WITHIN_S
 from kgs_dagster.sensors import long_poll, partition_load
 from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import recorded
-from tests.dagster.ticking import Watched, config_of
+from tests.dagster.ticking import config_of
 from tests.sim_group import tp
 from tests.world.topics import TARGETS
 
@@ -51,12 +51,6 @@ class Daemon:
                 job = watched.defs.resolve_job_def("rebalance_job")
                 watched.instance.create_run_for_job(job, tags={**job.tags, **keyed}, status=end)
 
-    def until_written(self):
-        """The next tick writes a change."""
-        self.watched.sim.start(3)
-        self.watched.sim.go_by(3.0)
-        self.watched.load = GROWN
-
 
 @pytest.fixture
 def daemon(watched):
@@ -72,7 +66,7 @@ def is_recorded(watched):
 
 @pytest.mark.parametrize("end", [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE])
 def test_a_record_is_asked_for_once_whatever_becomes_of_its_run(daemon, end):
-    daemon.until_written()
+    daemon.watched.grows()
     daemon.tick(end)
     made = list(daemon.made)
     for _ in range(4):
@@ -81,7 +75,7 @@ def test_a_record_is_asked_for_once_whatever_becomes_of_its_run(daemon, end):
 
 
 def test_dry_runs_by_hand_do_not_hide_what_is_recorded(daemon):
-    daemon.until_written()
+    daemon.watched.grows()
     daemon.tick()
     assert is_recorded(daemon.watched)
     for _ in range(10):
@@ -94,7 +88,7 @@ def test_dry_runs_by_hand_do_not_hide_what_is_recorded(daemon):
 @pytest.mark.parametrize("end", [None, dg.DagsterRunStatus.CANCELED])
 def test_silence_is_noticed_while_a_record_does_not_come(daemon, end):
     """A tick that asks for something ends at once, and who listens for no time suspects nobody."""
-    daemon.until_written()
+    daemon.watched.grows()
     daemon.tick(end)
     watched = daemon.watched
     watched.sim.fleet.is_blind = True  # its machine is gone
@@ -131,9 +125,7 @@ def test_a_take_over_without_a_measurement_is_recorded_without_one(watched):
 
 def test_a_change_that_was_written_before_an_error_is_recorded_as_new(watched, monkeypatch):
     """Dagster's database is locked for a moment, behind the write."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     targets = len(watched.sim.topics.log(TARGETS))
     runs = type(watched.sim.fleet).runs
     failed = []
@@ -154,9 +146,7 @@ def test_a_change_that_was_written_before_an_error_is_recorded_as_new(watched, m
 
 def test_a_tick_that_another_one_was_faster_than_records_what_that_has_written(watched, monkeypatch):
     """Two daemons, or a tick that Dagster has given up: of the two, this one has the last word to Dagster."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     controller = watched.sim.controller
 
     def overtaken():
@@ -189,20 +179,15 @@ def test_a_write_that_took_all_the_patience_is_not_taken_for_none(watched, monke
         return written
 
     monkeypatch.setattr(type(writer), "write", slow)
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     request = watched.evaluate().run_requests[-1]
     assert watched.sim.target().assignment[tp("a")] == 3, "it is written"
     assert "written" in request.run_key
 
 
-def test_nobody_is_started_for_the_target_before(instance, monkeypatch):
+def test_nobody_is_started_for_the_target_before(watched, monkeypatch):
     """The reader gives out what was written a second late."""
-    watched = Watched(instance)
-    watched.settle()
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
+    watched.come(3)
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
     watched.load = dict.fromkeys(FOUR, 50)
     targets = len(watched.sim.topics.log(TARGETS))
@@ -266,8 +251,7 @@ def test_who_has_come_reads_at_once_though_a_change_that_can_wait_is_due(watched
 
 def test_a_record_run_that_begins_beside_a_silent_consumer_packs_without_it(watched):
     """The Target's measurement is too old to pack by then: the run looks for a newer one, for it alone may write."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
+    watched.come(3)
     watched.sim.fleet.of(ConsumerId(2))[0].is_frozen = True
     watched.load = GROWN
     (request,) = watched.evaluate().run_requests
@@ -284,17 +268,13 @@ def test_a_group_whose_topics_were_made_anew_is_recorded(watched):
     """Offsets begin again at 0, and an older Dagster database has seen greater ones."""
     key = watched.group.key("consumer_assignment")
     watched.instance.report_runless_asset_event(dg.AssetMaterialization(asset_key=key, metadata={"target_offset": 500}))
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     assert [r for r in watched.evaluate().run_requests if "written" in r.run_key]
 
 
 def test_a_record_that_comes_late_names_the_measurement_that_its_figures_are_of(watched):
     """That of the Target, however old it is by then, and though there is a newer one."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     (request,) = watched.evaluate().run_requests
     watched.sim.go_by(60.0)
     watched.sim.publish(**FOUR)

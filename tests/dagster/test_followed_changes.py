@@ -42,11 +42,6 @@ def after(watched, seconds, do):
     watched.sim.events.append(event)
 
 
-def come(watched, *consumers):
-    watched.sim.start(*consumers)
-    watched.sim.go_by(3.0)
-
-
 def goes_on(watched):
     """As a tick does."""
     RebalanceRun("g", watched.sim.options, Reference(packs=False), watched.sim.ports).carry_out(5.0)
@@ -59,7 +54,7 @@ def newest(watched):
 def begun(watched, *joined):
     """A tick's change, for partition a goes to consumer 3; its record."""
     if joined:
-        come(watched, *joined)
+        watched.come(*joined)
     watched.load = GROWN
     *_, request = watched.evaluate().run_requests
     return request
@@ -69,7 +64,7 @@ def overtaken(watched, request, *joined):
     """Another tick's change, before the run of the first one has begun."""
     waiting = watched.open_run(request, dg.DagsterRunStatus.STARTING)
     if joined:
-        come(watched, *joined)
+        watched.come(*joined)
     watched.load = ALL_GROWN
     watched.evaluate()
     watched.instance.report_run_canceled(waiting)
@@ -92,7 +87,7 @@ def test_who_began_a_change_goes_on_beside_the_run_that_records_it(watched):
 def test_a_change_is_recorded_to_its_end_though_another_tick_went_on_with_it(watched):
     """The tick sees first that the consumer has come, and gives it its partitions: the run may write nothing more."""
     request = begun(watched)
-    after(watched, 10, lambda: (come(watched, 3), watched.evaluate()))
+    after(watched, 10, lambda: (watched.come(3), watched.evaluate()))
     done = watched.rebalance(request)
     found = recorded(done)["handover"]
     assert (found["outcome"], found["moved_partitions"]) == ("converged", 1)
@@ -117,7 +112,7 @@ def test_a_change_that_is_not_finished_is_followed_no_longer_than_it_may_take(wa
 
 def test_a_followed_change_has_its_times(timely):
     request = begun(timely)
-    after(timely, 10, lambda: (come(timely, 3), goes_on(timely)))
+    after(timely, 10, lambda: (timely.come(3), goes_on(timely)))
     found = recorded(timely.rebalance(request))["handover"]
     assert found["outcome"] == "converged"
     assert found["target_to_started_s"] == pytest.approx(12, abs=2), "of consumer 3, whom the run has not seen itself"
@@ -141,9 +136,7 @@ def test_a_broker_that_is_away_for_a_moment_ends_no_following(watched, monkeypat
         made.read_to_end = lambda: (fail(), read_to_end())[1]
         return made
 
-    after(
-        watched, 10, lambda: (come(watched, 3), goes_on(watched), monkeypatch.setattr(watched.sim, "reader", failing))
-    )
+    after(watched, 10, lambda: (watched.come(3), goes_on(watched), monkeypatch.setattr(watched.sim, "reader", failing)))
     done = watched.rebalance(request)
     assert failed
     assert done.success
@@ -154,7 +147,7 @@ def test_the_change_that_a_run_has_found_is_followed_though_it_is_another_than_i
     """Nobody else records it: the run has said that it does."""
     request = begun(watched)
     overtaken(watched, request, 3)
-    after(watched, 10, lambda: (come(watched, 4), goes_on(watched)))
+    after(watched, 10, lambda: (watched.come(4), goes_on(watched)))
     found = recorded(watched.rebalance(request))
     assert found["consumer_assignment"]["target_offset"] == newest(watched).offset
     assert (found["handover"]["outcome"], found["handover"]["moved_partitions"]) == ("converged", 2)
@@ -171,7 +164,7 @@ def test_a_group_that_is_paused_meanwhile_is_as_it_shall_be(watched, state):
 
 def test_topics_that_are_gone_are_no_other_change(watched):
     request = begun(watched)
-    after(watched, 10, lambda: (come(watched, 3), goes_on(watched), setattr(watched.sim, "is_there", False)))
+    after(watched, 10, lambda: (watched.come(3), goes_on(watched), setattr(watched.sim, "is_there", False)))
     assert recorded(watched.rebalance(request))["handover"]["outcome"] == "superseded: the group's topics are gone"
 
 
@@ -214,7 +207,7 @@ def test_what_both_changes_cost_is_recorded(watched):
 def test_what_a_record_run_changes_by_itself_is_recorded_beside_what_it_was_asked_for(watched):
     request = begun(watched, 3)
     watched.sim.go_by(40.0)
-    come(watched, 4)
+    watched.come(4)
     watched.sim.publish(**ALL_GROWN)
     found = recorded(watched.rebalance(request))
     assert newest(watched).message.rscore == 0.9
@@ -246,7 +239,7 @@ def test_a_change_is_recorded_though_a_run_that_changes_nothing_has_met_it(watch
     watched.sim.go_by(300.0)
     (request,) = watched.evaluate().run_requests
     waiting = watched.open_run(request, dg.DagsterRunStatus.STARTING)
-    come(watched, 3)
+    watched.come(3)
     watched.load = GROWN
     assert watched.evaluate().run_requests == []
     written = newest(watched)
@@ -267,7 +260,7 @@ def test_the_times_of_one_change_are_not_counted_from_the_measurement_of_another
 
     def late():
         monkeypatch.setattr(timely.sim, "controller", controller)
-        come(timely, 4)
+        timely.come(4)
         timely.load = ALL_GROWN
         timely.evaluate()
         return controller()
@@ -285,7 +278,7 @@ def test_a_restart_after_a_change_counts_as_unread_and_not_as_the_end_of_the_cha
     timely.load = None
     timely.sim.go_by(40.0)
     timely.sim.fleet.of(ConsumerId(2))[0].kill()
-    come(timely, 2)
+    timely.come(2)
     assert timely.evaluate().run_requests == []
     assert newest(timely) == written
     timely.instance.report_run_canceled(waiting)

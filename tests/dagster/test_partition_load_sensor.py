@@ -75,9 +75,7 @@ def test_a_tick_ends_when_a_decision_falls(watched):
 
 def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(watched):
     """However late it begins; price, gaps, alternatives and speeds are those of the moment of the decision."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     before = watched.sim.target().assignment
     (request,) = watched.evaluate().run_requests
     assert watched.sim.owners() == {"a": 3, "b": 1, "c": 2, "d": 2}
@@ -126,14 +124,6 @@ def test_a_better_packing_is_asked_for_when_a_person_asks(watched):
     assert (config["reason"], config["applies_plan"]) == ("looking for a better packing: asked for by sam", False)
 
 
-def test_a_dead_consumer_is_started_again_under_its_next_attempt(watched):
-    watched.load = None  # so that nothing can be packed
-    watched.sim.fleet.of(ConsumerId(2))[0].kill()
-    assert keys(watched.tick()) == ["g/2/2"]
-    watched.settle()
-    assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
-
-
 def test_a_death_that_is_confirmed_late_is_recorded_at_once_and_without_a_run(watched):
     """Until it is, `kgs status` speaks of a change; a run for it alone would take longer than the change did."""
     watched.sim.fleet.is_blind = True
@@ -153,7 +143,7 @@ def test_assignments_are_given_without_any_measurement_and_without_a_run(watched
     """The monitor may have no right to measure; the Target stands all the same, so there is nothing to record."""
     watched.load = None
     watched.sim.fleet.of(ConsumerId(2))[0].kill()
-    watched.tick()
+    assert keys(watched.tick()) == ["g/2/2"], "the dead one is started again, under its next attempt"
     assert watched.evaluate().run_requests == []
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
@@ -176,12 +166,9 @@ def test_while_a_run_is_in_progress_it_alone_writes_and_its_consumers_are_starte
 
 def test_a_run_that_has_not_begun_holds_up_nobody_and_records_all_that_was_done_meanwhile(watched):
     """In a cluster it may wait for a node; whatever happens meanwhile is the sensor's."""
-    watched.sim.start(3)
-    watched.sim.go_by(3.0)
-    watched.load = GROWN
+    watched.grows()
     (request,) = watched.evaluate().run_requests
-    watched.sim.start(4)
-    watched.sim.go_by(3.0)
+    watched.come(4)
     waiting = watched.open_run(request, dg.DagsterRunStatus.STARTING)
     watched.load = dict.fromkeys(FOUR, 90)
     assert watched.evaluate().run_requests == []

@@ -13,6 +13,7 @@ from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
 from tests.dagster.rebalancing import FOUR, GROWN
 from tests.dagster.results import checks, failure
+from tests.failpoints import KilledError
 from tests.sim_group import careless
 
 
@@ -89,10 +90,6 @@ def add_run(runs):
     return add
 
 
-class Killed(BaseException):
-    """SIGKILL, as far as it goes within one process."""
-
-
 @pytest.mark.parametrize("point", ["measured", "before-write", "after-write", "assigned", "priced", "handed-over"])
 def test_the_next_run_goes_on_wherever_one_was_killed(runs, point, monkeypatch):
     reached = []
@@ -100,13 +97,13 @@ def test_the_next_run_goes_on_wherever_one_was_killed(runs, point, monkeypatch):
     def kill(name):
         reached.append(name)
         if name == point:
-            raise Killed
+            raise KilledError
 
     runs.sim.start(3)
     with monkeypatch.context() as patched:
         for module in (controller_loop, rebalance_run):
             patched.setattr(module, "failpoint", kill)
-        with suppress(Killed):  # Dagster ends some runs of its own accord
+        with suppress(KilledError):  # Dagster ends some runs of its own accord
             runs.run_at(GROWN)
     assert point in reached
     runs.sim.go_by(60)

@@ -23,6 +23,7 @@ from kgs_dagster.jobs import prune
 from kgs_dagster.jobs.prune import TICKING, TICKING_FOR_ALL, prune_runs_job
 from tests.dagster.groups import group, two_groups
 from tests.dagster.rebalancing import FOUR, Runs
+from tests.failpoints import KilledError
 
 DAY_S = 86_400
 KEPT_DAYS = 2
@@ -121,17 +122,13 @@ def test_no_table_of_the_database_grows_for_ever(local_instance, tmp_path):
     assert rows(tmp_path) == before
 
 
-class Killed(BaseException):
-    """SIGKILL, as far as it goes within one process."""
-
-
 @pytest.mark.parametrize("point", ["run-half-deleted", "looks-half-deleted"])
 def test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on(
     local_instance, tmp_path, monkeypatch, point
 ):
     def kill(name):
         if name == point:
-            raise Killed
+            raise KilledError
 
     monkeypatch.setattr(retention, "_AT_ONCE", 2)
     others = dg.AssetKey(["others"])
@@ -141,7 +138,7 @@ def test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on(
             local_instance.report_runless_asset_event(dg.AssetMaterialization(others))
         old = [pruned(local_instance).run_id for _ in range(3)]
     with freeze_time(START_S + 100 * DAY_S):
-        with monkeypatch.context() as patched, suppress(Killed):
+        with monkeypatch.context() as patched, suppress(KilledError):
             patched.setattr(retention, "failpoint", kill)
             pruned(local_instance)
         assert len(kept(local_instance, old)) == (3 if point == "run-half-deleted" else 0), (

@@ -9,7 +9,7 @@ from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
 from kgs_dagster.sensors.long_poll import SensorPorts, Timing
 from kgs_dagster.sensors.partition_load import partition_load_sensor
-from tests.dagster.rebalancing import FOUR, Runs
+from tests.dagster.rebalancing import FOUR, GROWN, Runs
 
 
 class Fleet:
@@ -52,6 +52,15 @@ class Watched(Runs):
         self.runs = RebalanceRuns(instance, self.group)
         timing = Timing(lambda: clock.now, lambda: clock.now, self.sim.go_by)
         self.sensor = partition_load_sensor(self.group, connect=self.connect, timing=timing)
+
+    def come(self, *consumers):
+        self.sim.start(*consumers)
+        self.sim.go_by(3.0)
+
+    def grows(self):
+        """A third consumer is there, and the load of three: the next tick writes a change."""
+        self.come(3)
+        self.load = GROWN
 
     @contextmanager
     def connect(self, group, instance):

@@ -21,7 +21,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.monitor import measure
 from kgs_core.monitor.speeds import Measure
 from tests.system.monitoring import settings_of, tree_of
-from tests.token_server import TokenServer, broker_options, broker_settings, token_server
+from tests.token_server import TokenServer, broker_options, broker_settings
 from tests.waiting import wait_until
 
 TIMEOUT_S = 6.0
@@ -30,7 +30,7 @@ TIMEOUT_S = 6.0
 @pytest.fixture(scope="module")
 def provider() -> Iterator[TokenServer]:
     """The provider."""
-    with token_server() as server:
+    with TokenServer() as server:
         yield server
 
 
@@ -59,7 +59,7 @@ def client(provider: TokenServer, **other: str) -> dict[str, str]:
         "sasl.oauthbearer.method": "oidc",
         "sasl.oauthbearer.client.id": "kgs",
         "sasl.oauthbearer.client.secret": other.get("secret", "s3cret"),
-        "sasl.oauthbearer.token.endpoint.url": other.get("url", f"{provider.address}/token"),
+        "sasl.oauthbearer.token.endpoint.url": other.get("url", f"{provider.url}/token"),
     }
 
 
@@ -152,7 +152,7 @@ def test_a_wrong_secret_is_refused_for_good(
 def test_an_endpoint_that_is_away_may_come_back(
     provider: TokenServer, guarded: EmbeddedKafka, topic_prefix: str, what: str, trouble: str
 ) -> None:
-    address = "http://127.0.0.1:1/token" if trouble == "away" else f"{provider.address}/token"
+    address = "http://127.0.0.1:1/token" if trouble == "away" else f"{provider.url}/token"
     provider.fault = 503 if trouble == "busy" else None
     try:
         found = refusal(what, settings_of(guarded.bootstrap_servers, topic_prefix, client(provider, url=address)))

@@ -27,15 +27,13 @@ NOW = {("t", 0): 1, ("t", 1): 1, ("t", 2): 2, ("t", 9): 2}
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder with the speeds and the assignment as files, and no configuration."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
-    (tmp_path / "speeds.jsonl").write_text(
+def here(here):
+    """With the speeds and the assignment as files."""
+    (here / "speeds.jsonl").write_text(
         json.dumps({"time": 1, "speeds": {"t": {str(n): s for (_, n), s in SPEEDS.items()}}})
     )
-    (tmp_path / "now.json").write_text(json.dumps({"t": {str(n): c for (_, n), c in NOW.items()}}))
-    return tmp_path
+    (here / "now.json").write_text(json.dumps({"t": {str(n): c for (_, n), c in NOW.items()}}))
+    return here
 
 
 @pytest.mark.parametrize("compare", [None, "all"])

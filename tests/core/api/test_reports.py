@@ -27,10 +27,8 @@ STATUS = a_status(current={A: ConsumerId(1)}, waiting={B: "waits"}, consumers=RO
 
 
 @pytest.fixture
-def config(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
-    (tmp_path / "kgs.yaml").write_text(text_of(lake="{root: lake}"))
+def config(here):
+    (here / "kgs.yaml").write_text(text_of(lake="{root: lake}"))
     return "kgs.yaml"
 
 

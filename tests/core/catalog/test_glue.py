@@ -8,16 +8,15 @@ import pytest
 from kgs_core.catalog.catalog import Registration
 from kgs_core.catalog.glue import open_glue
 from kgs_core.config import catalog as catalog_settings
-from kgs_core.config import parse_settings
 from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
+from tests.configuration import settings_of
 from tests.core.catalog.entries import KINDS, entry
 from tests.dripping_server import ENDLESS, dripping_server
-from tests.glue_server import error, glue_server
+from tests.glue_server import GlueServer, error
 
 ORDERS = ("bronze", "orders")
 MORE = {**KINDS, "more": KINDS["tags"]}
-TEXT = "{{group: g, kafka: {{bootstrap_servers: 'b:1'}}, lake: {{root: '{root}'}}, topics: [{{topic: t}}]}}"
 
 
 @pytest.fixture
@@ -29,15 +28,13 @@ def server(monkeypatch):
         ("DEFAULT_REGION", "eu-west-1"),
     ):
         monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    with glue_server() as server:
+    with GlueServer() as server:
         yield server
 
 
 def opened(server, root="s3://lake", **more):
     section = {"kind": "glue", "url": server.url, "name": "{folder}.{last}"}
-    settings = parse_settings(TEXT.format(root=root).encode(), "kgs.yaml", {})
-    return open_glue(settings, CatalogSettings.model_validate({**section, **more}))
+    return open_glue(settings_of(lake={"root": root}), CatalogSettings.model_validate({**section, **more}))
 
 
 @pytest.fixture

@@ -9,17 +9,11 @@ from click.testing import CliRunner
 from kgs_core.catalog import registration
 from kgs_core.catalog.locations import location_of, same_place
 from kgs_core.cli.main import cli
-from kgs_core.config import TableSpec, TopicRule, parse_settings
 from kgs_core.config import catalog as catalog_settings
-from kgs_core.config.settings import LakeSettings
+from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError
-from kgs_core.lake.files.row_schema import parsed_schema
-from kgs_core.lake.rule.positions import AppIds
-from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.topic_table import TopicTable
-from kgs_core.model import TopicId
 from tests.sink import Sink, Storage
-from tests.unity_server import hang, unity_server
+from tests.unity_server import UnityServer, hang
 
 TEXT = """
 group: g
@@ -41,7 +35,7 @@ def first(monkeypatch):
 
 @pytest.fixture
 def server():
-    with unity_server() as server:
+    with UnityServer() as server:
         yield server
 
 
@@ -55,12 +49,7 @@ def root(tmp_path):
 
 def start(root, table):
     """The table of the topic that its last part names, without rows."""
-    topic = table.rpartition("/")[2]
-    rule = TopicRule.model_validate({"topic": topic})
-    spec, ids = TableSpec(topic, table, f"{table}_dead_letters", rule), AppIds("g", topic, TopicId("id1"))
-    found = TopicTable(open_lake(LakeSettings(root=str(root))), spec, ids, parsed_schema(rule))
-    found.open()
-    found.fix_start({0: 0})
+    Sink(Storage(str(root)), topic=table.rpartition("/")[2], table=table).started(1)
 
 
 @pytest.fixture

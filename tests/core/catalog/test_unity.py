@@ -14,14 +14,14 @@ from kgs_core.config.settings import CatalogSettings
 from kgs_core.errors import ConfigError, PermanentError, TransientError
 from tests.core.catalog.entries import KINDS, entry
 from tests.dripping_server import ENDLESS, dripping_server
-from tests.unity_server import hang, unity_server
+from tests.unity_server import UnityServer, hang
 
 MORE = {**KINDS, "more": pa.list_(pa.map_(pa.string(), pa.struct([("x", pa.int32())])))}
 
 
 @pytest.fixture
 def server():
-    with unity_server() as server:
+    with UnityServer() as server:
         yield server
 
 
@@ -167,13 +167,11 @@ def test_one_that_hangs_or_is_away_is_not_waited_for(server, monkeypatch):
 @pytest.mark.parametrize(
     ("endless", "limit"), [(ENDLESS["headers"], r"0\.3"), (ENDLESS["body"], r"0\.1")], ids=list(ENDLESS)
 )
-def test_an_answer_that_never_ends_is_not_waited_for(endless, limit, monkeypatch):
+def test_an_answer_that_never_ends_is_not_waited_for(server, endless, limit, monkeypatch):
     """Each piece of it comes in time."""
     monkeypatch.setattr(catalog_settings.CatalogSettings, "timeout_s", 0.1)
-    with dripping_server(*endless) as url:
-        found = CatalogSettings.model_validate({"kind": "unity", "url": url, "name": "a.b.{table}"})
-        with pytest.raises(TransientError, match=rf"no whole answer within {limit} s"):
-            open_unity(None, found).register(entry())
+    with dripping_server(*endless) as url, pytest.raises(TransientError, match=rf"no whole answer within {limit} s"):
+        opened(server, url=url).register(entry())
 
 
 def test_a_missing_catalog_is_for_people_to_make(catalog):

@@ -10,11 +10,6 @@ def kafka(client):
     return f"kafka: {{bootstrap_servers: 'a:1', client: {{{client}}}}}"
 
 
-def test_a_variable_stands_for_its_value(settings_of):
-    settings = settings_of({"PW": CANARY}, kafka=kafka(f"{SASL}, sasl.password: '${{PW}}'"))
-    assert settings.kafka.client["sasl.password"] == CANARY
-
-
 def test_a_variable_may_be_part_of_a_text_and_stand_several_times(settings_of):
     assert settings_of({"A": "x", "B": "y"}, lake="lake: {root: '/${A}/${B}/${A}'}").lake.root == "/x/y/x"
 

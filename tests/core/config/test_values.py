@@ -59,15 +59,19 @@ def test_a_number_too_long_to_write_out_is_cut(problems_of):
     assert len(found) < 200
 
 
-@pytest.mark.parametrize(("value", "kept"), [("1_000", 1000), ("16000000", 16_000_000)])
-def test_sizes_are_taken(settings_of, value, kept):
-    assert settings_of(consumer=f"consumer: {{batch_bytes: {value}}}").consumer.batch_bytes == kept
-
-
-@pytest.mark.parametrize("value", [0, 1, 1.5, 80_000])
-def test_times_may_be_whole_or_not(settings_of, value):
-    settings = settings_of(consumer=f"consumer: {{batch_timeout_s: 86400, wait_time_s: {value}}}")
-    assert settings.consumer.wait_time_s == value
+@pytest.mark.parametrize(
+    ("section", "name", "written", "kept"),
+    [
+        ("consumer", "batch_bytes", "1_000", 1000),
+        ("consumer", "batch_bytes", "16000000", 16_000_000),
+        *(("consumer", "wait_time_s", f"{time_s}, batch_timeout_s: 86400", time_s) for time_s in (0, 1, 1.5, 80_000)),
+        ("packing", "packing_capacity_bytes_per_s", "1000000", 1_000_000),
+        ("packing", "consumer_capacity_bytes_per_s", "1000000.5", 1_000_000.5),
+    ],
+)
+def test_sizes_are_taken_and_times_and_capacities_may_be_whole_or_not(settings_of, section, name, written, kept):
+    settings = settings_of(**{section: f"{section}: {{{name}: {written}}}"})
+    assert getattr(getattr(settings, section), name) == kept
 
 
 def test_unknown_keys_name_the_nearest_or_all(problems_of):
@@ -195,13 +199,6 @@ def test_wrong_bootstrap_servers(problems_of, servers):
     (found,) = problems_of(kafka=f'kafka: {{bootstrap_servers: "{servers}"}}')
     assert found.endswith(": give host:port, or several with commas and no blanks between")
     assert "pw" not in found
-
-
-def test_capacities_may_be_whole_or_not(settings_of):
-    packing = "packing: {packing_capacity_bytes_per_s: 1000000, consumer_capacity_bytes_per_s: 1000000.5}"
-    settings = settings_of(packing=packing)
-    assert settings.packing.packing_capacity_bytes_per_s == 1_000_000
-    assert settings.packing.consumer_capacity_bytes_per_s == 1_000_000.5
 
 
 def test_what_packing_compares_is_in_order(problems_of):

@@ -4,25 +4,22 @@ import logging
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.config.file import load_settings
 from kgs_core.config.weak import weak_settings
+from tests.configuration import settings_of, text_of
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:1", client: {client}}}
-lake: {{root: "s3://bucket/prefix", storage_options: {options}}}
-topics: [{{topic: t}}]
-"""
 SASL = "sasl.mechanism: PLAIN, sasl.username: u, sasl.password: s3cr3t"
 
 
-def text(client="{}", options="{}"):
-    return TEXT.format(client=client, options=options).encode()
+def sections_of(client="{}", options="{}"):
+    return {
+        "kafka": f"{{bootstrap_servers: '127.0.0.1:1', client: {client}}}",
+        "lake": f"{{root: 's3://bucket/prefix', storage_options: {options}}}",
+    }
 
 
-def weak(**sections):
-    return weak_settings(parse_settings(text(**sections), "kgs.yaml", {}))
+def weak(**changes):
+    return weak_settings(settings_of(**sections_of(**changes)))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +65,7 @@ def test_what_is_as_it_should_be_is_passed_over(sections):
 
 def test_it_is_logged_once_though_the_file_is_read_twice(tmp_path, caplog):
     file = tmp_path / "kgs.yaml"
-    file.write_bytes(text(options="{aws_allow_http: 'true'}"))
+    file.write_text(text_of(**sections_of(options="{aws_allow_http: 'true'}")))
     with caplog.at_level(logging.WARNING):
         load_settings(file, {})
         load_settings(file, {})

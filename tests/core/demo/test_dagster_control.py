@@ -2,9 +2,8 @@
 
 import json
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,6 +15,7 @@ from kgs_core.demo.layout import Layout
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.tcp_ports import HOST, PortReservation
+from tests.loopback_http import LoopbackServer, QuietHandler
 from tests.waiting import wait_until
 
 SERVES = """
@@ -133,25 +133,14 @@ def home(tmp_path, ports):
 def answering(home):
     """A webserver that gives the answer set on it; what it was asked is kept."""
 
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(server.answer)
+    class Answer(QuietHandler):
+        def do_POST(self):  # noqa: N802 - the name that http.server asks for
+            given.asked.append(json.loads(self.body()))
+            self.reply(200, given.answer)
 
-        def log_message(self, *_):
-            pass
-
-    asked = []
-    server = HTTPServer((HOST, home.web_port), Answer)
-    server.answer, server.asked = b"", asked
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    given = SimpleNamespace(answer=b"", asked=[])
+    with LoopbackServer(Answer, home.web_port):
+        yield given
 
 
 def test_the_home_has_the_settings_of_one_machine_and_one_place_of_code(home):

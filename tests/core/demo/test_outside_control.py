@@ -2,16 +2,15 @@
 
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.demo import outside_control
 from kgs_core.demo.outside_control import create_demo_topics
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.errors import ConfigError
 from kgs_core.kafka.admin import TopicDescription
 from kgs_core.model import TopicId
+from tests.configuration import settings_of
 
-ALL = "topics: [{pattern: 'flights.*'}]"
-SETTINGS = "group: g\nkafka: {{bootstrap_servers: 'k:1'{client}}}\nlake: {{root: /lake}}\n{topics}\n"
+ALL = [{"pattern": "flights.*"}]
 
 
 class Admin:
@@ -43,8 +42,8 @@ def admin(monkeypatch):
     return with_ends
 
 
-def settings(topics=ALL, client=""):
-    return parse_settings(SETTINGS.format(topics=topics, client=client).encode(), "kgs.yaml", {})
+def settings(topics=ALL, **kafka):
+    return settings_of(kafka={"bootstrap_servers": "k:1", **kafka}, topics=topics)
 
 
 def test_missing_topics_are_made_and_empty_ones_taken(admin):
@@ -63,7 +62,7 @@ def test_a_topic_with_records_is_refused_before_anything_is_made(admin):
 def test_a_group_that_does_not_read_them_is_refused(admin):
     asked = admin()
     with pytest.raises(ConfigError, match=r"no rule for 'flights\.weather'"):
-        create_demo_topics(settings("topics: [{topic: flights.ewr}, {topic: flights.jfk}, {topic: flights.lga}]"))
+        create_demo_topics(settings([{"topic": f"flights.{airport}"} for airport in ("ewr", "jfk", "lga")]))
     with pytest.raises(ConfigError, match=r"kafka\.client: the demonstration's generator cannot sign in"):
-        create_demo_topics(settings(client=", client: {security.protocol: SSL}"))
+        create_demo_topics(settings(client={"security.protocol": "SSL"}))
     assert asked.made == []

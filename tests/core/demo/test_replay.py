@@ -23,6 +23,7 @@ from kgs_core.demo.trajectory import PHASES
 from kgs_core.errors import ConfigError
 
 START_MS = 1_379_491_200_000  # 2013-09-18 04:00 in New York
+NEW_YEAR_MS = 1_388_534_400_000  # 2014, UTC
 FIELDS = [
     "event_time",
     "flight",
@@ -136,24 +137,26 @@ def test_rate_scales_with_time_factor_and_interval(flights, weather):
     assert dense == pytest.approx(2 * plain, rel=0.01)
 
 
-def test_year_begins_anew_with_later_event_times(flights, weather):
-    start_ms = 1_388_534_400_000 - 3_600_000  # an hour before 2014, UTC
-    replay = Replay(flights, weather, start_ms, time_factor=3600.0, report_every_s=600.0)
-    records = replay.due(0, 24)
+@pytest.fixture(scope="module")
+def new_year(flights, weather):
+    """From an hour before 2014 on, an hour a second."""
+    return Replay(flights, weather, NEW_YEAR_MS - 3_600_000, time_factor=3600.0, report_every_s=600.0)
+
+
+def test_year_begins_anew_with_later_event_times(new_year):
+    records = new_year.due(0, 24)
     times = [event_ms(record) for record in records]
     assert times == sorted(times)
-    assert times[-1] > start_ms + 23 * 3_600_000
+    assert times[-1] > NEW_YEAR_MS + 22 * 3_600_000
     assert np.diff([*times]).max() < 7 * 3_600_000
     # The flight in the air at the turn of the year goes on, and the first of January departs again.
-    later = [json.loads(record.value) for record in records if event_ms(record) > start_ms + 12 * 3_600_000]
+    later = [json.loads(record.value) for record in records if event_ms(record) > NEW_YEAR_MS + 11 * 3_600_000]
     assert "UA1545" in {fields.get("flight") for fields in later}
 
 
-def test_flight_in_the_air_at_the_turn_of_the_year_is_not_cut(flights, weather):
-    start_ms = 1_388_534_400_000 - 3_600_000
-    replay = Replay(flights, weather, start_ms, time_factor=3600.0, report_every_s=600.0)
-    before = {r.key: json.loads(r.value) for r in replay.due(0.8, 1.0) if r.topic != WEATHER_TOPIC}
-    after = {r.key: json.loads(r.value) for r in replay.due(1.0, 1.2) if r.topic != WEATHER_TOPIC}
+def test_flight_in_the_air_at_the_turn_of_the_year_is_not_cut(new_year):
+    before = {r.key: json.loads(r.value) for r in new_year.due(0.8, 1.0) if r.topic != WEATHER_TOPIC}
+    after = {r.key: json.loads(r.value) for r in new_year.due(1.0, 1.2) if r.topic != WEATHER_TOPIC}
     going_on = {key for key in before if before[key]["progress"] < 0.8}
     assert len(going_on) > 20
     assert going_on <= set(after)

@@ -7,7 +7,7 @@ import pytest
 from kgs_core.fleet.kubernetes import KubernetesFleet
 from kgs_core.fleet.kubernetes_api import connect
 from kgs_core.fleet.kubernetes_jobs import ConsumerJobs
-from tests.core.fleet.fleet_words import settings_of
+from tests.core.fleet.fleet_words import settings_of, started
 from tests.kubernetes_server import Cluster, api_server, kubeconfig
 
 
@@ -44,3 +44,10 @@ def new_fleet(api):
 @pytest.fixture
 def fleet(new_fleet):
     return new_fleet()
+
+
+@pytest.fixture
+def pod(fleet, cluster):
+    """Of consumer 3, which runs."""
+    started(fleet)
+    return cluster.run(3)

@@ -20,14 +20,6 @@ FIRST = 0xEFFFFFFC
 """The namespace of processes that are in no container."""
 
 
-@pytest.fixture
-def child():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    yield process
-    process.kill()
-    process.wait()
-
-
 def test_this_process_is_identified_with_the_run_it_belongs_to():
     me = HostProcess.current({"KGS_RUN_ID": "run-7"})
     assert (me.pid, me.run_id, len(me.boot_id)) == (os.getpid(), "run-7", 36)

@@ -64,13 +64,17 @@ def test_a_consumer_that_ends_at_once_is_not_started_by_the_same_request_again(f
     assert (only(fleet, is_over=True).exit_code, cluster.requests.count(("create", "jobs"))) == (1, 1)
 
 
-def test_the_next_start_is_the_next_attempt(fleet, cluster):
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_the_next_start_is_the_next_attempt_also_where_jobs_are_forgotten(fleet, cluster, is_forgotten):
     started(fleet)
     cluster.end(cluster.pod_of(3), 1)
+    if is_forgotten:
+        cluster.clear()
     fleet.turn()
     fleet.start(THREE)
     fleet.turn()
-    assert [job["metadata"]["labels"]["kgs/attempt"] for job in cluster.jobs.values()] == ["1", "2"]
+    attempts = [job["metadata"]["labels"]["kgs/attempt"] for job in cluster.jobs.values()]
+    assert attempts == (["2"] if is_forgotten else ["1", "2"])
 
 
 def test_what_the_cluster_refuses_has_failed_and_says_why(fleet, cluster, caplog):
@@ -82,9 +86,7 @@ def test_what_the_cluster_refuses_has_failed_and_says_why(fleet, cluster, caplog
     assert "consumer=3 cannot be started: Kubernetes namespace kgs: refuses to create Jobs (403)" in caplog.text
 
 
-def test_an_api_server_that_is_away_kills_nobody(fleet, cluster, api):
-    started(fleet)
-    pod = cluster.run(3)
+def test_an_api_server_that_is_away_kills_nobody(fleet, cluster, pod, api):
     fleet.turn()
     before = only(fleet)
     cluster.fault = lambda *_: 503
@@ -121,9 +123,8 @@ def test_a_start_that_is_given_up_while_the_api_server_is_away_has_failed(fleet,
     assert not cluster.jobs
 
 
-def test_a_stop_deletes_the_job_and_the_run_is_over_when_its_pod_is(fleet, cluster):
-    handle = started(fleet)
-    pod = cluster.run(3)
+def test_a_stop_deletes_the_job_and_the_run_is_over_when_its_pod_is(fleet, cluster, pod):
+    handle = only(fleet).handle
     fleet.stop(handle)
     fleet.turn()
     assert "deletionTimestamp" in pod["metadata"]
@@ -138,9 +139,8 @@ def test_a_stop_deletes_the_job_and_the_run_is_over_when_its_pod_is(fleet, clust
     assert cluster.requests.count(("delete", "jobs")) == 1
 
 
-def test_a_deleted_job_is_over_when_its_pod_is_and_may_be_started_again(fleet, cluster):
-    handle = started(fleet)
-    pod = cluster.run(3)
+def test_a_deleted_job_is_over_when_its_pod_is_and_may_be_started_again(fleet, cluster, pod):
+    handle = only(fleet).handle
     del cluster.jobs[cluster.job_of(3)["metadata"]["name"]]
     fleet.turn()
     assert only(fleet).handle == handle
@@ -153,10 +153,9 @@ def test_a_deleted_job_is_over_when_its_pod_is_and_may_be_started_again(fleet, c
     assert only(fleet).handle != handle
 
 
-def test_an_orphaned_pod_can_be_stopped(fleet, cluster):
+def test_an_orphaned_pod_can_be_stopped(fleet, cluster, pod):
     """`kubectl delete job --cascade=orphan` leaves it."""
-    handle = started(fleet)
-    pod = cluster.run(3)
+    handle = only(fleet).handle
     del cluster.jobs[cluster.job_of(3)["metadata"]["name"]]
     fleet.turn()
     fleet.stop(handle)
@@ -164,9 +163,7 @@ def test_an_orphaned_pod_can_be_stopped(fleet, cluster):
     assert "deletionTimestamp" in pod["metadata"]
 
 
-def test_a_suspended_job_is_replaced(fleet, cluster, caplog):
-    started(fleet)
-    pod = cluster.run(3)
+def test_a_suspended_job_is_replaced(fleet, cluster, pod, caplog):
     cluster.job_of(3)["spec"]["suspend"] = True
     fleet.turn()
     assert "consumer=3 is replaced: its job was suspended" in caplog.text
@@ -231,17 +228,6 @@ def test_a_run_that_the_cluster_has_forgotten_is_remembered_for_an_hour(fleet, c
     fleet.times.now += 3601
     fleet.turn()
     assert fleet.runs() == ()
-
-
-def test_attempts_go_on_where_jobs_are_forgotten(fleet, cluster):
-    started(fleet)
-    cluster.end(cluster.pod_of(3), 1)
-    cluster.jobs.clear()
-    cluster.pods.clear()
-    fleet.turn()
-    fleet.start(THREE)
-    fleet.turn()
-    assert cluster.job_of(3)["metadata"]["labels"]["kgs/attempt"] == "2"
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
-"""Dead letters chosen by their offsets, as no command does."""
+"""Dead letters chosen by their offsets, as no command does, and those that the rule of today would take."""
 
 from collections.abc import Collection
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pytest
 
+from kgs_core.ingest.worker import sorted_records
 from kgs_core.lake.letters.letter_filter import LetterFilter
 
 
@@ -18,3 +21,20 @@ class Chosen(LetterFilter):
         found = LetterFilter.chosen(self, letters)
         keep = [not self.offsets or offset in self.offsets for offset in found["_offset"].to_pylist()]
         return found.filter(pa.array(keep, pa.bool_()))
+
+
+@contextmanager
+def rule_of_then(refuses, why):
+    """Records are parsed by a rule that could not take yet what the rule of today takes: `refuses`, by the offset."""
+    parse = sorted_records.parse_records
+
+    def parsed(job, records):
+        found = parse(job, records)
+        offsets = [offset for _, offset in records.places(range(len(records)))]
+        late = {i: why for i in found.good if refuses(offsets[i])}
+        keep = [n for n, i in enumerate(found.good) if i not in late]
+        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
+
+    with pytest.MonkeyPatch.context() as then:
+        then.setattr(sorted_records, "parse_records", parsed)
+        yield

@@ -1,39 +1,23 @@
 """Dead letters that become rows: once, whatever is killed, run again or run beside; and the audit knows of them."""
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, TransientError, UnsafeError
 from kgs_core.ingest.replay.redrive import Redrive, TopicRedrive
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta.table_log import TableLog
-from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.handover import adoption
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
-from tests.core.ingest.letters import Chosen
-from tests.core.lake.test_adoption import MemoryKafka, put_kafka
-from tests.failpoints import crash_at
+from tests.core.ingest.letters import Chosen, rule_of_then
+from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka
+from tests.failpoints import killed_at
+from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.sink import FakeRecord, Sink
 
-ROOT = Path(__file__).parents[3]
-TEXT = """
-group: {group}
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics: [{{topic: t, table: t, format: json, schema: {{n: long}}{more}}}]
-"""
 
-
-def settings_of(storage, group="g", more=""):
-    return parse_settings(TEXT.format(group=group, root=storage.root, more=more).encode(), "kgs.yaml", {})
+def settings_of(storage, group="g", **rule):
+    return kgs_yaml(storage.root, LONGS | rule, group=group)
 
 
 def redriven(storage, chosen=EVERY_LETTER, dry_run=False, **settings):
@@ -41,16 +25,12 @@ def redriven(storage, chosen=EVERY_LETTER, dry_run=False, **settings):
 
 
 @pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
-
-
-@pytest.fixture
 def sink(storage, monkeypatch):
     """Forty records of partition 0, ten of partition 1. Every fifth is a value of today's rule that was none then."""
     monkeypatch.setattr(FakeRecord, "value", value)
     sink = Sink(storage).started(2)
-    monkeypatch.setattr(sinks, "process_topic", processed_by_the_rule_of_then(sinks.process_topic))
+    then = rule_of_then(lambda offset: offset % 10 == 4, "column n: a text, wanted is a whole number (long)")
+    monkeypatch.setattr(sinks, "process_topic", then(sinks.process_topic))
     for start in range(0, 40, 10):
         sink.ingest({0: (start, start + 10)})
     sink.ingest({1: (0, 10)})
@@ -62,31 +42,6 @@ def value(record):
     if record.at % 10 == 9:
         return b"bad"
     return b'{"n": %d}' % (record.number * 1_000_000 + record.at)
-
-
-def processed_by_the_rule_of_then(process):
-    """The consumer's way, with records that end with 4 refused by a parser that could not take them yet."""
-    from kgs_core.ingest.worker import sorted_records
-
-    parse = sorted_records.parse_records
-
-    def parsed(job, records):
-        found = parse(job, records)
-        places = records.places(range(len(records)))
-        late = {
-            i: "column n: a text, wanted is a whole number (long)" for i, (_, o) in enumerate(places) if o % 10 == 4
-        }
-        keep = [n for n, i in enumerate(found.good) if i not in late]
-        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
-
-    def run(*args):
-        sorted_records.parse_records = parsed
-        try:
-            return process(*args)
-        finally:
-            sorted_records.parse_records = parse
-
-    return run
 
 
 def assert_exact(storage, offsets, group="g"):
@@ -196,9 +151,7 @@ def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch
     commit = TopicRedrive._commit
 
     def adopted(self, base, rows):
-        adopting = adoption.GroupAdoption(settings_of(storage, "h"), "g")
-        for table in adopting.pending(()):
-            adopting.carry_out(table)
+        adopt(storage)
         return commit(self, base, rows)
 
     with monkeypatch.context() as patched:
@@ -211,18 +164,12 @@ def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch
 
 @pytest.mark.parametrize(("point", "landed"), [("redrive-written", 0), ("redriven", 5)])
 def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, tmp_path, point, landed):
-    """A process of its own: only a real kill leaves what a kill leaves."""
     program = f"""
-from tests.core.ingest import test_redrive as t
-t.redriven(t.Storage({storage.root!r}))
+from kgs_core.lake.files.storage import Storage
+from tests.core.ingest.test_redrive import redriven
+redriven(Storage({storage.root!r}))
 """
-    folder = tmp_path / "crash"
-    folder.mkdir()
-    environment = os.environ | crash_at(point, folder)
-    command = [sys.executable, "-c", program]
-    killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert (folder / point).exists()
+    killed_at(point, program, tmp_path / "crash")
     assert_exact(storage, GOOD + (MENDED if landed else []))
     found = redriven(storage)
     assert (found.passed, found.done) == (5 - landed, landed)
@@ -235,22 +182,16 @@ def without_fours(rows, topic):
 
 
 def test_a_transform_is_asked_too_and_may_leave_rows_out(storage, sink):
-    more = ", rows: filter, transform_arrow: tests.core.ingest.test_redrive:without_fours"
-    found = redriven(storage, LetterFilter(partitions=frozenset({0})), more=more)
+    rule = {"rows": "filter", "transform_arrow": f"{__name__}:without_fours"}
+    found = redriven(storage, LetterFilter(partitions=frozenset({0})), **rule)
     assert (found.passed, found.dropped) == (2, 2)
     rows = [r["_offset"] for r in sink.rows() if r["_partition"] == 0 and sinks.bad(r["_offset"])]
     assert sorted(rows) == [14, 34]
-    assert audit_lake(settings_of(storage, more=more), with_log=False).ok
+    assert audit_lake(settings_of(storage, **rule), with_log=False).ok
 
 
 def test_what_cannot_be_redriven_is_refused_with_its_reason(storage, sink):
     with pytest.raises(ConfigError, match="table u: no topic fills it"):
         Redrive(settings_of(storage), "u")
     with pytest.raises(UnsafeError, match="its columns are not the configured ones"):
-        Redrive(other_columns(storage), "t").run()
-
-
-def other_columns(storage):
-    return parse_settings(
-        TEXT.format(group="g", root=storage.root, more="").replace("n: long", "n: long, m: string").encode(), "k", {}
-    )
+        redriven(storage, schema={"n": "long", "m": "string"})

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.ingest.replay.redrive import Redrive
-from kgs_core.ingest.worker import sorted_records
+from tests.core.ingest.letters import rule_of_then
 from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import COLUMNS, LayoutSink
 
@@ -19,19 +19,10 @@ def redrive(sink, **rule):
 
 
 @pytest.fixture
-def sink(tmp_path, monkeypatch):
+def sink(tmp_path):
     """Every third record is bad by the rule of then."""
     sink = LayoutSink(tmp_path, LOG, partition_by=PARTITION_BY, max_files_per_batch=100).started()
-    parse = sorted_records.parse_records
-
-    def parsed(job, records):
-        found = parse(job, records)
-        keep = [n for n, i in enumerate(found.good) if i % 3]
-        late = {i: "column i: too big" for i in found.good if not i % 3}
-        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
-
-    with monkeypatch.context() as then:
-        then.setattr(sorted_records, "parse_records", parsed)
+    with rule_of_then(lambda offset: offset % 3 == 0, "column i: too big"):
         sink.drain(15)
     assert len(sink.rows()) == 20
     return sink

@@ -6,21 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from kgs_core.config import TopicRule
-from kgs_core.config.settings import ConsumerSettings, LakeSettings
+from kgs_core.config.settings import ConsumerSettings
 from kgs_core.errors import PermanentError, PortError
 from kgs_core.ingest.driver.rounds import Ingest
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.questions import ReadBatch, ReadResult
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.batch import TopicBatch
-from kgs_core.lake.rule.positions import AppIds
-from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
+from tests.sink import Sink
 
 ID = TopicId("id")
 
@@ -76,7 +72,6 @@ class Rig:
 
     def __init__(self, root, **rule):
         self.storage = Storage(str(root))
-        self.lake = open_lake(LakeSettings(root=str(root)))
         self.kafka, self.runner = Kafka(), Runner()
         self.states = {topic: self.state(topic, **rule) for topic in ("sick", "well")}
         offsets = SimpleNamespace(report=lambda topic_id, table, positions: None)
@@ -85,13 +80,8 @@ class Rig:
         )
 
     def state(self, topic, **rule):
-        rule_ = TopicRule(topic=topic, table=topic, **rule)
-        tables = {"table": topic, "dead_letters_table": f"{topic}_dl", "side_tables": {}}
-        spec = SimpleNamespace(topic=topic, **tables, rule=rule_, registry=None)
-        table = TopicTable(self.lake, spec, AppIds("g", topic, ID), parsed_schema(rule_))
-        table.open()
-        table.fix_start({0: 0})
-        state = TopicState(table)
+        raw = {"format": "raw", "schema": None, **rule}
+        state = TopicState(Sink(self.storage, topic=topic, topic_id=ID, table=topic, **raw).started(1).table)
         state.own(frozenset({0}))
         return state
 

@@ -12,7 +12,7 @@ from kgs_core.kafka.oidc_tokens import OidcTokens
 from kgs_core.kafka.silent_brokers import ask
 from kgs_core.kafka.tokens import FunctionTokens
 from kgs_core.system import secret_files
-from tests.token_server import token_server
+from tests.token_server import TokenServer
 
 
 @pytest.fixture(autouse=True)
@@ -93,12 +93,12 @@ def test_a_file_that_is_not_there_is_refused_at_once(tmp_path):
 def test_who_gives_the_tokens(tmp_path):
     secret = tmp_path / "s"
     secret.write_text("s3cret")
-    with token_server() as server:
+    with TokenServer() as server:
         own = {
             "sasl.oauthbearer.method": "oidc",
             "sasl.oauthbearer.client.id": "kgs",
             "sasl.oauthbearer.client.secret": f"${{file:{secret}}}",
-            "sasl.oauthbearer.token.endpoint.url": f"{server.address}/token",
+            "sasl.oauthbearer.token.endpoint.url": f"{server.url}/token",
         }
         source = token_source(own)
         assert isinstance(source, OidcTokens)

@@ -128,12 +128,6 @@ def test_what_a_successor_sent_is_not_set_back(offsets):
     assert offsets._made.get().stored["t", 0] == 200
 
 
-def test_offsets_tell_of_which_topic_id_they_are(offsets):
-    offsets.report(ID, "t", {A: 100})
-    offsets._send()
-    assert offsets.committed([A]) == {A: GroupOffset(100, ID, "t")}
-
-
 @pytest.mark.parametrize("theirs", ["", "kgs:another:t", "kgs:id:another"])
 def test_a_higher_offset_of_another_topic_id_or_tool_does_not_count(offsets, theirs):
     offsets._made.get().stored["t", 0], offsets._made.get().marks["t", 0] = 200, theirs

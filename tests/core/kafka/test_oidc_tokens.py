@@ -10,29 +10,26 @@ from kgs_core.kafka import oidc_tokens
 from kgs_core.kafka import tokens as tokens_module
 from kgs_core.kafka.oidc_tokens import OidcTokens
 from tests.dripping_server import ENDLESS, dripping_server
-from tests.token_server import token_server
+from tests.meanwhile import at_once
+from tests.token_server import TokenServer
 from tests.waiting import wait_until
 
 
 @pytest.fixture
 def provider():
-    with token_server() as server:
+    with TokenServer() as server:
         yield server
 
 
 def tokens(provider, secret="s3cret", **other):
-    names = {"client.id": "kgs", "client.secret": secret, "token.endpoint.url": f"{provider.address}/token", **other}
+    names = {"client.id": "kgs", "client.secret": secret, "token.endpoint.url": f"{provider.url}/token", **other}
     return OidcTokens({f"sasl.oauthbearer.{name}": value for name, value in names.items()})
 
 
 def test_a_token_is_used_for_most_of_its_life_by_all(provider):
     found = tokens(provider)
     seen = []
-    threads = [threading.Thread(target=lambda: seen.append(found.token().value)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([threading.Thread(target=lambda: seen.append(found.token().value)) for _ in range(8)])
     assert len(set(seen)) == 1
     assert provider.given == ["kgs"]
 

@@ -10,6 +10,7 @@ from kgs_core.errors import PermanentError, TransientError
 from kgs_core.kafka import tokens as module
 from kgs_core.kafka.errors import is_passing, port_error
 from kgs_core.kafka.tokens import FunctionTokens
+from tests.meanwhile import at_once
 
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJrZ3MifQ.c2lnbmF0dXJlc2lnbmF0dXJl"
 MINUTES = 300.0
@@ -44,11 +45,7 @@ def raising(error):
 def test_a_token_is_used_by_all_for_most_of_its_life(function, monkeypatch):
     made = []
     source = function(lambda: made.append(1) or (TOKEN, at(MINUTES), "me", {"a": "b"}))
-    threads = [threading.Thread(target=source.token) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once([threading.Thread(target=source.token) for _ in range(8)])
     assert (source.token().value, source.token().principal, source.token().extensions) == (TOKEN, "me", {"a": "b"})
     assert len(made) == 1
     now = at(0)

@@ -28,6 +28,7 @@ from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.turns import Turns
 from kgs_core.ports import CommitOutcome, FileWritten
 from tests.core.lake.world_store import WorldIntents, WorldLog
+from tests.failpoints import KilledError
 from tests.one_column import SCHEMA
 
 MOST_STEPS = 3000
@@ -49,10 +50,6 @@ class Fate(Enum):
     REPLY_LOST = auto()
     LATE = auto()
     """It fails, and is carried out some steps later."""
-
-
-class KilledError(BaseException):
-    """SIGKILL: nothing of the writer's own code handles it."""
 
 
 @lru_cache(1000)

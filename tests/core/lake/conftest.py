@@ -2,7 +2,9 @@
 
 import pytest
 
+from tests.core.lake.changing_hands import MemoryKafka, put_kafka
 from tests.core.lake.newest import key, value
+from tests.one_column import table_at
 from tests.sink import FakeRecord, Sink
 
 
@@ -10,6 +12,18 @@ from tests.sink import FakeRecord, Sink
 def sink(storage):
     """With two partitions, of which nothing is read yet."""
     return Sink(storage).started(2)
+
+
+@pytest.fixture
+def memory_kafka(monkeypatch):
+    kafka = MemoryKafka()
+    put_kafka(monkeypatch, kafka)
+    return kafka
+
+
+@pytest.fixture
+def table(storage):
+    return table_at(storage)
 
 
 @pytest.fixture

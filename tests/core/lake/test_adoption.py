@@ -3,40 +3,20 @@
 Kafka is from memory, tables are real.
 """
 
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError, UnsafeError
-from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta import delta_lake
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.intent_store import encode_intent, intent_store
-from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption, migration
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import MemoryKafka
-from tests.failpoints import crash_at
+from tests.core.lake.changing_hands import MemoryKafka, adopt, clean, move, planned, put_kafka, settings_of
+from tests.failpoints import killed_at
 from tests.sink import Sink
 
-ROOT = Path(__file__).parents[3]
-TEXT = """
-group: {group}
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}, checkpoint_interval: 5}}
-topics: [{{topic: t, table: t, format: json, schema: {{n: long}}}}]
-"""
-
-
-@pytest.fixture
-def storage(tmp_path):
-    return Storage(str(tmp_path))
+pytestmark = pytest.mark.usefixtures("memory_kafka")
 
 
 @pytest.fixture
@@ -45,38 +25,6 @@ def sink(storage):
     sink = Sink(storage).started(2)
     sink.ingest({0: (0, 12)})
     return sink
-
-
-def settings_of(storage, group):
-    return parse_settings(TEXT.format(group=group, root=storage.root).encode(), "kgs.yaml", {})
-
-
-def put_kafka(monkeypatch, kafka):
-    for module in (adoption, migration):
-        monkeypatch.setattr(module, "admin_of", lambda _: kafka)
-
-
-@pytest.fixture(autouse=True)
-def kafka(monkeypatch):
-    kafka = MemoryKafka()
-    put_kafka(monkeypatch, kafka)
-    return kafka
-
-
-def adopt(storage, old="g", new="h"):
-    """All that `old` has; the tables that changed hands."""
-    adopting = adoption.GroupAdoption(settings_of(storage, new), old)
-    pending = adopting.pending(())
-    for table in pending:
-        adopting.carry_out(table)
-    return [table.table for table in pending]
-
-
-def clean(storage, group):
-    """The audit by the tables' own logs; every offset of these tests is a record."""
-    found = audit_lake(settings_of(storage, group), with_log=False)
-    assert found.ok, found
-    return found.tables[0]
 
 
 def test_renamed_group_goes_on_and_the_old_name_is_refused(storage, sink):
@@ -151,20 +99,14 @@ def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypa
 
 @pytest.mark.parametrize("at", [1, 2])
 def test_adoption_that_was_killed_is_finished_by_the_next(storage, sink, tmp_path, at):
-    """A process of its own: only a real kill leaves what a kill leaves."""
     program = f"""
+from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption
-from tests.core.lake import test_adoption as t
-adoption.admin_of = lambda _: t.MemoryKafka()
-t.adopt(t.Storage({storage.root!r}))
+from tests.core.lake.changing_hands import MemoryKafka, adopt
+adoption.admin_of = lambda _: MemoryKafka()
+adopt(Storage({storage.root!r}))
 """
-    folder = tmp_path / "crash"
-    folder.mkdir()
-    environment = os.environ | crash_at(f"adopted:{at}", folder)
-    command = [sys.executable, "-c", program]
-    killed = subprocess.run(command, cwd=ROOT, env=environment, timeout=120, start_new_session=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert (folder / "adopted").exists()
+    killed_at(f"adopted:{at}", program, tmp_path / "crash")
     stale = at == 1
     if stale:  # the dead letters have changed hands, the rows have not: neither side writes a dead letter twice
         with pytest.raises(UnsafeError, match="handed over"):
@@ -187,17 +129,10 @@ def test_names_that_cannot_be_adopted(storage, sink):
         adoption.GroupAdoption(settings_of(storage, "h"), "g").pending(["u"])
 
 
-def move(storage, given=None, **how):
-    moving = migration.Migration(settings_of(storage, "g"))
-    found = moving.plan("t", given or {}, **how)
-    moving.carry_out(found)
-    return found
-
-
 def test_topic_that_moved_goes_on_at_the_same_offsets(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3, first=0, end=40))
     late = sink.read({0: (12, 20)})
-    found = move(storage, keep=True)
+    found = move(storage)
     assert (found.old_id, found.new_id, found.offsets) == ("id1", "id2", {0: 12, 1: 0, 2: 0})
     again = Sink(storage, topic_id="id2")
     assert dict(again.table.positions({0, 1, 2}).next_offset) == {0: 12, 1: 0, 2: 0}
@@ -214,22 +149,22 @@ def test_topic_that_moved_goes_on_at_the_same_offsets(storage, sink, monkeypatch
         ("id2", 2, 0, 4),
     ]
     with pytest.raises(UnsafeError, match="is filled from this topic, id id2, already"):
-        move(storage, keep=True)
+        move(storage)
 
 
 def test_offsets_that_are_given_count_before_those_that_are_kept(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", first=5, end=40))
-    assert move(storage, {1: 7, 0: 9}).offsets == {0: 9, 1: 7}
+    assert move(storage, {1: 7, 0: 9}, keep=False).offsets == {0: 9, 1: 7}
 
 
 @pytest.mark.parametrize(
     ("given", "how", "problem"),
     [
-        ({}, {"keep": True}, r"t:1: offset 0 is not in its log, which has 5 to 39"),
-        ({1: 41}, {"keep": True}, r"t:1: offset 41 is not in its log"),
-        ({1: 7}, {}, r"t:0: give --keep-offsets, or --offset t:0=OFFSET"),
-        ({9: 7}, {"keep": True}, r"--offset t:9: topic t has the partitions 0 to 1"),
-        ({1: 7}, {"keep": True, "old_id": "id7"}, r"filled from topic ids id1: say which: --from-topic-id"),
+        ({}, {}, r"t:1: offset 0 is not in its log, which has 5 to 39"),
+        ({1: 41}, {}, r"t:1: offset 41 is not in its log"),
+        ({1: 7}, {"keep": False}, r"t:0: give --keep-offsets, or --offset t:0=OFFSET"),
+        ({9: 7}, {}, r"--offset t:9: topic t has the partitions 0 to 1"),
+        ({1: 7}, {"old_id": "id7"}, r"filled from topic ids id1: say which: --from-topic-id"),
     ],
 )
 def test_moves_that_would_skip_or_cannot_be_are_refused(storage, sink, monkeypatch, given, how, problem):
@@ -242,8 +177,7 @@ def test_moves_that_would_skip_or_cannot_be_are_refused(storage, sink, monkeypat
 
 def test_move_while_the_old_cluster_is_still_read_is_refused(storage, sink, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
-    moving = migration.Migration(settings_of(storage, "g"))
-    found = moving.plan("t", {}, keep=True)
+    moving, found = planned(settings_of(storage, "g"))
     sink.ingest({1: (0, 5)})
     with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
         moving.carry_out(found)
@@ -258,12 +192,12 @@ def test_move_killed_between_dead_letters_and_rows_is_finished_by_the_next(stora
 
     monkeypatch.setattr(migration, "failpoint", killed)
     with pytest.raises(KeyboardInterrupt):
-        move(storage, keep=True)
+        move(storage)
     monkeypatch.undo()
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
     with pytest.raises(UnsafeError, match="handed over"):
         Sink(storage).table.positions({0})
-    assert move(storage, keep=True).offsets == {0: 12, 1: 0}
+    assert move(storage).offsets == {0: 12, 1: 0}
     again = Sink(storage, topic_id="id2")
     assert again.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     clean(storage, "g")
@@ -274,18 +208,18 @@ def test_a_topic_that_was_accepted_anew_is_moved_by_its_id(storage, sink, monkey
     Sink(storage, topic_id="id2").started(2)
     put_kafka(monkeypatch, MemoryKafka("id3", end=40))
     with pytest.raises(UnsafeError, match="filled from topic ids id1, id2: say which"):
-        move(storage, keep=True)
-    assert move(storage, keep=True, old_id="id2").offsets == {0: 0, 1: 0}
+        move(storage)
+    assert move(storage, old_id="id2").offsets == {0: 0, 1: 0}
 
 
 def test_a_topic_that_moves_back_under_its_former_id_is_refused_before_anything_is_written(storage, sink, monkeypatch):
     """Its history there has ended: positions, starts and rows of both times could not be told apart."""
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
-    move(storage, keep=True)
+    move(storage)
     away = Sink(storage, topic_id="id2")
     assert away.ingest({0: (12, 20)}) is CommitOutcome.COMMITTED
     put_kafka(monkeypatch, MemoryKafka("id1", end=40))
     with pytest.raises(UnsafeError, match="moved away from this topic, id id1, before: recreate the topic"):
-        move(storage, keep=True)
+        move(storage)
     assert away.ingest({0: (20, 30)}) is CommitOutcome.COMMITTED
     clean(storage, "g")

@@ -11,10 +11,7 @@ from tests.failpoints import KilledError
 from tests.meanwhile import before
 from tests.sink import Sink
 
-
-@pytest.fixture(autouse=True)
-def _kafka(monkeypatch):
-    put_kafka(monkeypatch, MemoryKafka())
+pytestmark = pytest.mark.usefixtures("memory_kafka")
 
 
 def is_of_rows(stored, *_):
@@ -105,13 +102,19 @@ def test_the_old_side_begins_no_partition_that_it_asked_for_before_the_table_cha
     assert clean(storage, "h").ok
 
 
-def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(storage, monkeypatch):
+@pytest.mark.parametrize("is_late", [False, True], ids=["before the tables move", "when the rows are about to move"])
+def test_a_partition_that_begins_under_the_old_topic_id_stops_the_migration(storage, monkeypatch, is_late):
     old = Sink(storage).started(2)
     put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
     moving, plan = planned(settings_of(storage, "g"))
-    old.table.fix_start({2: 0})
+
+    def begins():
+        old.table.fix_start({2: 0})
+
+    left = before(monkeypatch, migration, "close_life", begins, is_of_rows) if is_late else begins()
     with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
         moving.carry_out(plan)
+    assert not left
     move(storage)
     with pytest.raises(UnsafeError, match="handed over"):
         old.table.positions({2})
@@ -198,13 +201,3 @@ def test_rows_stay_where_a_dead_letter_lands_beside_them_meanwhile(storage, monk
     assert heir.ingest({2: (8, 20)}) is CommitOutcome.COMMITTED
     assert letters_of(heir, 2) == [4, 9, 14, 19]
     clean(storage, "h")
-
-
-def test_a_partition_that_begins_under_the_old_topic_id_as_the_rows_are_about_to_move_stops_it(storage, monkeypatch):
-    old = Sink(storage).started(2)
-    put_kafka(monkeypatch, MemoryKafka("id2", partitions=3))
-    moving, plan = planned(settings_of(storage, "g"))
-    due = before(monkeypatch, migration, "close_life", lambda: old.table.fix_start({2: 0}), is_of_rows)
-    with pytest.raises(UnsafeError, match="a consumer still commits to it under the old topic id"):
-        moving.carry_out(plan)
-    assert not due

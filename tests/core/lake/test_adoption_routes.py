@@ -14,26 +14,20 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.handover import adoption, migration
 from kgs_core.lake.rule.positions import CLOSED
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, planned, put_kafka
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, planned
 from tests.core.lake.test_side_tables import ROUTE
 from tests.failpoints import KilledError
 from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import LayoutSink
 from tests.meanwhile import before
 
+pytestmark = pytest.mark.usefixtures("memory_kafka")
 LOG = {p: [{"s": "abc"[n % 3]} for n in range(18)] for p in (0, 1)}
 
 
 def settings_of(folder, group="h", tables=ROUTE["tables"]):
     rule = {"format": "json", "schema": {"s": "string"}, "route": {"column": "s", "tables": tables}}
     return kgs_yaml(folder, rule, group=group)
-
-
-@pytest.fixture(autouse=True)
-def kafka(monkeypatch):
-    found = MemoryKafka()
-    put_kafka(monkeypatch, found)
-    return found
 
 
 def sink(folder, group="g", **rule):
@@ -101,10 +95,12 @@ def claimed(folder):
 
 
 @pytest.mark.parametrize("begin", [claimed, killed_ahead])
-def test_a_route_that_begins_under_the_old_topic_id_moves_with_its_side_tables(tmp_path, monkeypatch, kafka, begin):
+def test_a_route_that_begins_under_the_old_topic_id_moves_with_its_side_tables(
+    tmp_path, monkeypatch, memory_kafka, begin
+):
     """Unless it has rows there that its own table does not know of: by the new id nobody would know them either."""
     sink(tmp_path).started()
-    kafka.found = MemoryKafka("id2").found
+    memory_kafka.found = MemoryKafka("id2").found
     moving, plan = planned(settings_of(tmp_path, "g", {"c": "side/c"}))
     before(monkeypatch, migration, "close_life", lambda: begin(tmp_path))
     if begin is killed_ahead:
@@ -117,8 +113,8 @@ def test_a_route_that_begins_under_the_old_topic_id_moves_with_its_side_tables(t
         assert [stored[f"g/t@id1/{p}"] == CLOSED for p in (0, 1)] == [is_moved] * 2
 
 
-def test_a_table_of_several_topics_moves_with_the_side_tables_of_all_whichever_was_named(tmp_path, kafka):
-    kafka.list_topics = lambda: ["t", "u"]
+def test_a_table_of_several_topics_moves_with_the_side_tables_of_all_whichever_was_named(tmp_path, memory_kafka):
+    memory_kafka.list_topics = lambda: ["t", "u"]
     route = {"column": "s", "tables": {"a": "side/u"}}
     of_u = {"topic": "u", "topic_id": "id2", "table": "t", "route": route}
     sink(tmp_path, route={"column": "s", "tables": {"a": "side/t"}}).started()
@@ -133,9 +129,9 @@ def test_a_table_of_several_topics_moves_with_the_side_tables_of_all_whichever_w
 
 
 @pytest.mark.parametrize("killed_after", [None, 1, 2])
-def test_another_group_takes_all_tables_over(tmp_path, killer, kafka, killed_after):
+def test_another_group_takes_all_tables_over(tmp_path, killer, memory_kafka, killed_after):
     """Killed after so many of them, and run again. One of them is the side table of an earlier route."""
-    old = LayoutSink(tmp_path, LOG, schema={"s": "string"}, route=ROUTE).started()
+    old = sink(tmp_path, route=ROUTE).started()
     held = old.read(18)
     assert old.table.commit(old.read(6)) is CommitOutcome.COMMITTED
     later = settings_of(tmp_path, tables={"a": "side/a"})
@@ -149,23 +145,18 @@ def test_another_group_takes_all_tables_over(tmp_path, killer, kafka, killed_aft
     assert old.table.commit(held) is CommitOutcome.REFUSED
     with pytest.raises(UnsafeError, match="handed over"):
         old.read(1)
-    new = LayoutSink(tmp_path, LOG, group="h", schema={"s": "string"}, route=ROUTE).started()
-    new.drain(most=5)
-    for value, table in (("a", "side/a"), ("b", "side/b"), ("c", "t")):
-        wanted = [(p, n) for p in LOG for n in range(18) if LOG[p][n]["s"] == value]
-        assert [(row["_partition"], row["_offset"]) for row in new.rows(table)] == wanted
-    assert audit_lake(settings_of(tmp_path), with_log=False).ok
+    assert_exact(tmp_path, "h")
 
 
-def test_a_topic_that_has_moved_begins_a_new_life_in_all_tables(tmp_path, kafka):
-    old = LayoutSink(tmp_path, LOG, schema={"s": "string"}, route=ROUTE).started()
+def test_a_topic_that_has_moved_begins_a_new_life_in_all_tables(tmp_path, memory_kafka):
+    old = sink(tmp_path, route=ROUTE).started()
     old.table.commit(old.read(6))
     held = old.read(3)
-    kafka.found = MemoryKafka("id2").found
+    memory_kafka.found = MemoryKafka("id2").found
     moving, plan = planned(settings_of(tmp_path, "g"))
     moving.carry_out(plan)
     assert old.table.commit(held) is CommitOutcome.REFUSED
-    new = LayoutSink(tmp_path, LOG, topic_id="id2", schema={"s": "string"}, route=ROUTE).started()
+    new = sink(tmp_path, topic_id="id2", route=ROUTE).started()
     new.drain(most=5)
     assert audit_lake(settings_of(tmp_path, "g"), with_log=False).ok
     assert len(new.rows("side/a")) == 12
@@ -186,7 +177,7 @@ def redriving(folder, group):
 WITH_LETTER = {0: [{"s": 7 if n == 4 else "abc"[n % 3]} for n in range(12)]}
 
 
-def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path, kafka):
+def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path, memory_kafka):
     """What would be noted there under the old name, no audit of the heir would know."""
     LayoutSink(tmp_path, WITH_LETTER, schema={"s": "string"}, route=ROUTE).started().drain()
     found, (*beside, own) = adopting(redriving(tmp_path, "h"))
@@ -198,9 +189,9 @@ def test_nothing_is_redriven_while_a_side_table_has_changed_hands_alone(tmp_path
     assert audit_lake(redriving(tmp_path, "h"), with_log=False).ok
 
 
-def test_nothing_is_redriven_while_side_tables_alone_know_that_a_topic_has_moved(tmp_path, killer, kafka):
+def test_nothing_is_redriven_while_side_tables_alone_know_that_a_topic_has_moved(tmp_path, killer, memory_kafka):
     LayoutSink(tmp_path, WITH_LETTER, schema={"s": "string"}, route=ROUTE).started().drain()
-    kafka.found = MemoryKafka("id2").found
+    memory_kafka.found = MemoryKafka("id2").found
     killer["adopted"] = 2  # dead letters and side table a
     moving, plan = planned(redriving(tmp_path, "g"))
     with pytest.raises(KilledError):
@@ -213,7 +204,7 @@ def test_nothing_is_redriven_while_side_tables_alone_know_that_a_topic_has_moved
 
 
 @pytest.mark.parametrize("point", ["after-dead-letter-commit", "after-side-commit"])
-def test_a_topic_moves_only_where_no_table_is_ahead(tmp_path, killer, kafka, point):
+def test_a_topic_moves_only_where_no_table_is_ahead(tmp_path, killer, memory_kafka, point):
     """What a killed consumer left there would be there again under the new id, where a person does not say so."""
     log = {0: [{"s": 7 if n == 7 else "abc"[n % 3]} for n in range(12)]}
     old = LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started()
@@ -221,7 +212,7 @@ def test_a_topic_moves_only_where_no_table_is_ahead(tmp_path, killer, kafka, poi
     killer[point] = 1
     with pytest.raises(KilledError):
         old.table.commit(old.read(3))
-    kafka.found = MemoryKafka("id2", partitions=1).found
+    memory_kafka.found = MemoryKafka("id2", partitions=1).found
     with pytest.raises(UnsafeError, match=r"has t:0 up to 9, and table t only to 6, .* give --offset t:0=OFFSET"):
         planned(settings_of(tmp_path, "g"))
     moving, plan = planned(settings_of(tmp_path, "g"), {0: 6})

@@ -8,11 +8,6 @@ from kgs_core.ports import CommitOutcome
 from tests.one_column import file_of, table_at, values_in
 
 
-@pytest.fixture
-def table(storage):
-    return table_at(storage)
-
-
 @pytest.mark.parametrize(
     ("expected", "new", "outcome"),
     [

@@ -16,12 +16,8 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import CommitOutcome
+from tests.meanwhile import at_once
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
-
-
-@pytest.fixture
-def table(storage):
-    return table_at(storage)
 
 
 def fill(storage, table, commits):
@@ -191,23 +187,10 @@ def test_two_processes_that_make_the_table_at_once_both_go_on(storage):
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     makers = [context.Process(target=_create_and_commit, args=(storage.root, name, barrier)) for name in "abc"]
-    for maker in makers:
-        maker.start()
-    for maker in makers:
-        maker.join(60)
+    at_once(makers, 60)
     assert [maker.exitcode for maker in makers] == [0, 0, 0]
     assert table_at(storage, name="new").versions(["a", "b", "c"]) == {"a": 1, "b": 1, "c": 1}
     assert len([f for f in os.listdir(storage.path("new", "_delta_log")) if f.startswith("0" * 20)]) == 1
-
-
-def test_positions_survive_checkpoints_and_log_clean_up(storage, table):
-    fill(storage, table, 30)
-    handle = DeltaTable(storage.uri("t"))
-    handle.create_checkpoint()
-    handle.cleanup_metadata()
-    handle.optimize.compact()
-    assert table.commit({"a": 30}, {"a": 31}, [file_of(storage, 30)]) is CommitOutcome.COMMITTED
-    assert values_in(storage) == list(range(31))
 
 
 @pytest.mark.parametrize("folder", ["a b", "ü", "a#b", "a?b", "a+b", "a&b=c"])

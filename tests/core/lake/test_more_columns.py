@@ -8,17 +8,15 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from kgs_core.config import TopicRule
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.table_log import TableLog
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.ports import CommitOutcome
+from tests.meanwhile import at_once
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 from tests.sink import Sink, bad
 
@@ -28,12 +26,9 @@ CONSUMERS = 10
 BATCHES = 4
 
 
-def sink(storage, schema, evolve="add_columns", commit="auto", **rule):
+def sink(storage, schema, evolve="add_columns", **more):
     """A consumer whose rule has this schema, with its table opened."""
-    made = Sink(storage)
-    rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": schema, "evolve": evolve, **rule})
-    object.__setattr__(made.spec, "rule", rule)
-    made.table = TopicTable(open_lake(made.lake, commits=commit), made.spec, made.ids, parsed_schema(rule))
+    made = Sink(storage, schema=schema, evolve=evolve, **more)
     made.table.open()
     return made
 
@@ -96,7 +91,7 @@ def test_ten_consumers_that_meet_a_new_schema_at_once_lose_double_and_reorder_no
     def consume(number):
         try:
             ready.wait(60)
-            mine = sink(storage, NEW if number % 2 else OLD, "add_columns" if number % 2 else "none", "auto")
+            mine = sink(storage, NEW if number % 2 else OLD, "add_columns" if number % 2 else "none")
             for batch in range(BATCHES):
                 start = batch * 7
                 assert mine.ingest({number: (start, start + 7)}) is CommitOutcome.COMMITTED
@@ -106,10 +101,7 @@ def test_ten_consumers_that_meet_a_new_schema_at_once_lose_double_and_reorder_no
             problems.append(e)
 
     threads = [threading.Thread(target=consume, args=[number]) for number in range(CONSUMERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threads)
     assert not problems
     assert columns_of(storage) == ["n", "partition_too"]
     changes = [entry for entry in DeltaTable(storage.uri("t")).history() if entry["operation"] == "ADD COLUMNS"]

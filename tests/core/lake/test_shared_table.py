@@ -16,9 +16,10 @@ from kgs_core.lake.rule import Fault
 from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
+from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out
 from tests.group_offsets import MemoryOffsets
 from tests.kgs_yaml import LONGS, kgs_yaml
+from tests.meanwhile import at_once
 from tests.sink import FakeRecord, Sink
 
 RULE = {"pattern": "[a-z]", "table": "t", **LONGS}
@@ -70,10 +71,7 @@ def test_topics_of_one_consumer_commit_side_by_side(storage, commit):
 
     others = [Sink(storage, topic=t, topic_id=f"id-{t}", commit=commit) for t in topics[:3]]
     threads = [threading.Thread(target=ingest, args=[sink]) for sink in (*sinks, *others)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(threads)
     assert problems == []
     assert all(sink.assert_exact(1)[0] >= 30 for sink in sinks)
     assert all(table.ok for table in audited(storage).values())
@@ -124,8 +122,7 @@ def test_topics_that_only_the_table_still_knows_are_found(storage):
     assert [spec.topic for spec in find_tables(by_name, lake, ["a"], None)] == ["a", "b", "c"]
 
 
-def test_a_table_changes_hands_with_all_its_topics(storage, monkeypatch):
-    put_kafka(monkeypatch, MemoryKafka())
+def test_a_table_changes_hands_with_all_its_topics(storage, memory_kafka):
     a, b = sinks_of(storage)
     a.ingest({0: (0, 10)})
     held = b.read({0: (0, 4)})
@@ -163,6 +160,10 @@ def test_offsets_of_several_topics_are_not_compared(storage, monkeypatch):
     )
 
 
+def newest(sink):
+    return {row["_key"]: (row["_topic_id"], row["_offset"]) for row in sink.rows("latest")}
+
+
 def test_the_newest_by_time_of_all_topics(storage, monkeypatch):
     monkeypatch.setattr(FakeRecord, "key", key)
     a, b = sinks_of(storage)
@@ -170,13 +171,11 @@ def test_the_newest_by_time_of_all_topics(storage, monkeypatch):
     a.ingest({0: (0, 10)})
     (found,) = latest(storage, "timestamp")
     assert (found.problem, found.rows) == ("", 12)
-    newest = {row["_key"]: (row["_topic_id"], row["_offset"]) for row in a.rows("latest")}
-    assert newest == {b"k0": ("id-a", 6), b"k1": ("id-a", 7), b"k2": ("id-a", 8)}
+    assert newest(a) == {b"k0": ("id-a", 6), b"k1": ("id-a", 7), b"k2": ("id-a", 8)}
     b.ingest({0: (4, 9)})
     latest(storage, "timestamp")
-    newest = {row["_key"]: (row["_topic_id"], row["_offset"]) for row in a.rows("latest")}
     # At the same time the topic's id decides, in whatever order they come
-    assert newest == {b"k0": ("id-b", 6), b"k1": ("id-b", 7), b"k2": ("id-b", 8)}
+    assert newest(a) == {b"k0": ("id-b", 6), b"k1": ("id-b", 7), b"k2": ("id-b", 8)}
 
 
 # A first start in a table of others
@@ -186,15 +185,10 @@ def test_the_newest_by_time_of_all_topics(storage, monkeypatch):
 def opened(storage):
     def open_topic(topic="b", **rule):
         settings = settings_of(storage, *({"topic": name, "table": "t", "format": "json", **rule} for name in "ab"))
-        opener = TopicOpener(settings, DeltaLake(settings.lake), NoRecords(), MemoryOffsets(), None)
+        opener = TopicOpener(settings, DeltaLake(settings.lake), MemoryKafka(), MemoryOffsets(), None)
         return opener.open(resolve_tables(settings, [topic])[topic], TopicId(f"id-{topic}"), 1)
 
     return open_topic
-
-
-class NoRecords:
-    def offsets(self, tps, *_, **__):
-        return dict.fromkeys(tps, 0)
 
 
 def test_a_topic_with_other_columns_does_not_begin(storage, opened):

@@ -14,7 +14,7 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicId
 from kgs_core.ports import CommitOutcome
-from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
+from tests.core.lake.changing_hands import adopting, carry_out
 from tests.core.lake.test_adoption_routes import LOG, settings_of
 from tests.core.lake.test_side_tables import ROUTE, assert_exact, audited, expected, log_of, places
 from tests.failpoints import KilledError
@@ -112,8 +112,7 @@ def test_an_owner_that_slept_before_its_first_mark_writes_nothing_by_its_old_rou
     assert audited(new, later).ok
 
 
-def test_an_owner_that_slept_before_its_first_mark_writes_nothing_under_its_old_group(tmp_path, monkeypatch, killer):
-    put_kafka(monkeypatch, MemoryKafka())
+def test_an_owner_that_slept_before_its_first_mark_writes_nothing_under_its_old_group(tmp_path, memory_kafka, killer):
     log, settings = LOG, settings_of(tmp_path)
     old = LayoutSink(tmp_path, log, schema={"s": "string"}, route=ROUTE).started()
     killer["route-claimed"] = lambda: carry_out(*adopting(settings))

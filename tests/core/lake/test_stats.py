@@ -25,9 +25,8 @@ class EmptyStore(QuietHandler):
 @pytest.fixture
 def store_url():
     """A store answered by a thread of this very process."""
-    server = LoopbackServer(EmptyStore)
-    yield server.url
-    server.close()
+    with LoopbackServer(EmptyStore) as server:
+        yield server.url
 
 
 def test_while_a_store_is_asked_for_a_table_other_threads_run(store_url):

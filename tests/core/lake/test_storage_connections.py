@@ -28,9 +28,8 @@ def wrong_server():
 
         do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - as its library calls them
 
-    server = LoopbackServer(NotTheStore)
-    yield server.url, asked
-    server.close()
+    with LoopbackServer(NotTheStore) as server:
+        yield server.url, asked
 
 
 def test_after_a_write_that_failed_the_next_one_connects_anew():

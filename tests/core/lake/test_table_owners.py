@@ -8,12 +8,8 @@ import pytest
 
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.rule.table_owner import owners
 from kgs_core.lake.topics import topic_table
-from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.topic_table import TopicTable
-from kgs_core.model import TopicId
 from tests.sink import Sink
 
 
@@ -50,8 +46,7 @@ def test_of_two_groups_that_begin_at_once_one_is_refused(storage, monkeypatch):
 
 
 def test_one_group_fills_a_table_from_several_topics(storage, sink):
-    other = AppIds("g", "u", TopicId("id9"))
-    TopicTable(open_lake(sink.lake), sink.spec, other, sink.table.schema).fix_start({0: 5})
+    Sink(storage, topic="u", topic_id="id9").started(1)
     assert owners(load_transactions(storage, "t")) == {"g": ("t", "u")}
 
 

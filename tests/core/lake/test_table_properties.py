@@ -61,12 +61,6 @@ def test_newer_protocol_is_refused(tmp_path, kind):
         check_table(table, "t", schema)
 
 
-def test_partitioned_table_is_refused(tmp_path):
-    table = made(tmp_path, partition_by=["_partition"])
-    with pytest.raises(UnsafeError, match="is partitioned by _partition, its rule"):
-        check_table(table, "t", SCHEMA)
-
-
 @pytest.mark.parametrize(
     ("there", "message"),
     [

@@ -16,6 +16,7 @@ from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.topic_table import earlier_topic_ids
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import CommitOutcome
+from tests.meanwhile import at_once
 from tests.sink import EPOCH_EVERY, Sink
 
 
@@ -107,10 +108,7 @@ def test_consumers_that_start_at_once_agree_on_one_start(storage):
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)
     starters = [context.Process(target=_start, args=(storage.root, offset, barrier)) for offset in (3, 8)]
-    for starter in starters:
-        starter.start()
-    for starter in starters:
-        starter.join(60)
+    at_once(starters, 60)
     assert [s.exitcode for s in starters] == [0, 0]
     found = dict(Sink(storage).table.positions({0, 1}).next_offset)
     assert found in ({0: 3, 1: 3}, {0: 8, 1: 8})

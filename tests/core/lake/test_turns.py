@@ -12,20 +12,14 @@ def turns():
     return Turns(Random(1))
 
 
-def test_last_maker_goes_ahead_at_once(turns):
-    turns.made(5, 1, 10.0)
+@pytest.mark.parametrize(("batches", "waits_s"), [(1, 0.0), (51, 0.4)])
+def test_last_maker_goes_ahead_at_once_or_waits_for_as_many_as_were_there(turns, batches, waits_s):
+    turns.made(5, batches, 10.0)
     turns.ended()
     turns.begin(10.0)
-    assert turns.is_due(10.0)
-    assert turns.is_first(7, 10.0)
-
-
-def test_last_maker_waits_for_as_many_as_were_there(turns):
-    turns.made(5, 51, 10.0)
-    turns.ended()
-    turns.begin(10.0)
-    assert not turns.is_due(10.1)
-    assert turns.is_due(10.4)
+    assert not waits_s or not turns.is_due(10.1)
+    assert turns.is_due(10.0 + waits_s)
+    assert turns.is_first(7, 10.0 + waits_s)
 
 
 def test_others_wait_and_go_ahead_in_the_end(turns):

@@ -8,25 +8,23 @@ import pyarrow as pa
 import pytest
 
 from kgs_core.config import lineage as lineage_settings
-from kgs_core.config import parse_settings
 from kgs_core.errors import ConfigError
 from kgs_core.lineage import sender
 from kgs_core.lineage.events import table_name
 from kgs_core.lineage.sender import MOST_WAITING, ConsumerLineage
 from kgs_core.system import secret_files
-from tests.lineage_server import lineage_server
+from tests.configuration import settings_of
+from tests.lineage_server import LineageServer
 from tests.waiting import wait_until
 
 RUN = "0193a1f2-7c00-4000-8000-000000000001"
 ORDERS = pa.schema([("id", pa.int64()), ("items", pa.list_(pa.struct([("sku", pa.string())])))])
 MORE = ORDERS.append(pa.field("tags", pa.map_(pa.string(), pa.int32())))
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "b1:9092,b2:9092"}}
-lake: {{root: "s3://bucket/lake"}}
-topics: [{{topic: orders, table: bronze/orders}}]
-{lineage}
-"""
+SECTIONS = {
+    "kafka": {"bootstrap_servers": "b1:9092,b2:9092"},
+    "lake": {"root": "s3://bucket/lake"},
+    "topics": [{"topic": "orders", "table": "bronze/orders"}],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +36,12 @@ def at_once(monkeypatch):
 
 @pytest.fixture
 def server():
-    with lineage_server() as server:
+    with LineageServer() as server:
         yield server
 
 
-def lineage_of(lineage):
-    return ConsumerLineage(parse_settings(TEXT.format(lineage=lineage).encode(), "kgs.yaml", {}), RUN)
+def lineage_of(**section):
+    return ConsumerLineage(settings_of(**SECTIONS, **section), RUN)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +51,7 @@ def soon(request, monkeypatch):
 
 
 def at(server, more=""):
-    return lineage_of(f"lineage: {{url: '{server.url}'{more}}}")
+    return lineage_of(lineage=f"{{url: '{server.url}'{more}}}")
 
 
 def seen(lineage, schema=ORDERS):
@@ -152,7 +150,7 @@ def test_a_token_in_a_file_is_read_again_when_it_changes(server, caplog, monkeyp
 
 def test_one_that_hangs_holds_up_nothing(server, caplog):
     server.status = None
-    lineage = lineage_of(f"lineage: {{url: '{server.url}'}}")
+    lineage = lineage_of(lineage=f"{{url: '{server.url}'}}")
     began = time.monotonic()
     with lineage.running():
         for n in range(3 * MOST_WAITING):
@@ -174,7 +172,7 @@ def test_one_that_is_away_holds_up_nothing(server, caplog):
 def test_without_the_package_or_an_address_one_line_is_said(server, caplog, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    nowhere = lineage_of("lineage: {}")
+    nowhere = lineage_of(lineage={})
     with nowhere.running():
         seen(nowhere)
     assert caplog.text.count("nothing says where to: give lineage.url, or OPENLINEAGE_URL") == 1
@@ -190,14 +188,14 @@ def test_without_the_package_or_an_address_one_line_is_said(server, caplog, caps
 def test_openlineages_own_environment_says_where_to(server, monkeypatch):
     monkeypatch.setenv("OPENLINEAGE_URL", server.url)
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "theirs")
-    with lineage_of("lineage: {}").running():
+    with lineage_of(lineage={}).running():
         pass
     assert [event["job"]["namespace"] for event in server.events] == ["theirs", "theirs"]
 
 
 def test_without_the_section_nothing_is_sent(server, monkeypatch):
     monkeypatch.setenv("OPENLINEAGE_URL", server.url)
-    lineage = lineage_of("")
+    lineage = lineage_of()
     with lineage.running():
         seen(lineage)
         lineage.failed("x")

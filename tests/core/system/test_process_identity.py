@@ -2,21 +2,10 @@
 
 import os
 import subprocess
-import sys
-
-import pytest
 
 from kgs_core.system.process_identity import end_with_process, start_ticks
 from kgs_core.system.shutdown import StopFlag
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def child():
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 def test_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path):

@@ -19,18 +19,16 @@ CONFIG = text_of(lake="{root: lake}")
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
+def here(here, monkeypatch):
     monkeypatch.setattr(bills, "load_group", lambda _: (Group(), 0.0, GroupView()))
     random = Random(1)
     lines = [
         {"time": 60 * n, "speeds": {"t": {str(p): random.randint(0, 60) for p in range(12)}}} for n in range(30)
     ]  # fmt: skip
-    (tmp_path / "week.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (tmp_path / "kgs.yaml").write_text(CONFIG)
-    (tmp_path / "lake").mkdir()
-    return tmp_path
+    (here / "week.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (here / "kgs.yaml").write_text(CONFIG)
+    (here / "lake").mkdir()
+    return here
 
 
 def run(*arguments):

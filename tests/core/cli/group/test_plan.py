@@ -8,30 +8,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from click.testing import CliRunner
 
 from kgs_core.api import plans
-from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS, FRONT, setting_name
 from tests.configuration import YAML, text_of
 
 ROOT = Path(__file__).parents[4]
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty folder to work in, with no configuration in the environment."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
-    return tmp_path
-
-
-@pytest.fixture
-def kgs_plan(here):
-    def run(*arguments):
-        return CliRunner().invoke(cli, ["plan", *map(str, arguments)])
-
-    return run
 
 
 @pytest.fixture

@@ -5,23 +5,14 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from kgs_core.api.plans import plan as make_plan
 from kgs_core.cli.group.operator_commands import Operator
-from kgs_core.cli.main import cli
 from kgs_core.group.controller.plan_request import ASKED
 from kgs_core.group.protocol import Change, RunState
 from tests.configuration import YAML
 from tests.core.cli.group.test_operator_commands import seen
 from tests.core.group.controller.two_readers import TARGET
-
-
-@pytest.fixture
-def kgs_plan(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
-    return lambda *arguments: CliRunner().invoke(cli, ["plan", *map(str, arguments)])
 
 
 @pytest.fixture

@@ -271,9 +271,8 @@ def test_json_has_null_for_what_is_not_known():
     assert [found["consumers"][1][key] for key in ("incarnation", "load", "lag", "report_age_s")] == [None] * 4
 
 
-def test_without_a_configuration_it_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
+@pytest.mark.usefixtures("here")
+def test_without_a_configuration_it_is_refused():
     result = CliRunner().invoke(cli, ["status"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: kgs.yaml: no such file: `kgs init` makes one, or name another file\n"

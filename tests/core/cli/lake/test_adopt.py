@@ -3,16 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-from kgs_core.cli.main import cli
 from kgs_core.errors import PermanentError
 from kgs_core.lake.handover import adoption
 from kgs_core.lake.handover.adoption import Adopted
 from kgs_core.model import ConsumerId
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.runtime import group_status
-from tests.configuration import text_of
 
 ROWS = tuple(ConsumerRow(ConsumerId(n), None, "", report_age_s=age) for n, age in ((1, 0.5), (2, None), (3, 900.0)))
 
@@ -53,12 +50,10 @@ class Controlled(Watch):
         (Away, "whether group old still runs is not known: Kafka b:9: no topic kgs.old.operator.metadata\n"),
     ],
 )
-def test_a_dry_run_says_who_still_runs_under_the_old_name(monkeypatch, tmp_path, watch, said):
-    file = tmp_path / "kgs.yaml"
-    file.write_text(text_of(group="new"))
+def test_a_dry_run_says_who_still_runs_under_the_old_name(monkeypatch, configured, watch, said):
     old = SimpleNamespace(pending=lambda _: [Adopted("t", ("t",), 1)])
     monkeypatch.setattr(adoption, "GroupAdoption", lambda *_: old)
     monkeypatch.setattr(group_status, "GroupWatch", watch)
     monkeypatch.setattr(group_status, "has_topics", lambda _: True)
-    result = CliRunner().invoke(cli, ["adopt", "--config", str(file), "--from-group", "old"])
+    result = configured(group="new")("adopt", "--from-group", "old")
     assert (result.exit_code, result.stderr) == (0, said)

@@ -1,9 +1,7 @@
 """`kgs maintain` of a lake that has no table, `kgs accept-topic` of several topics."""
 
 import pytest
-from click.testing import CliRunner
 
-from kgs_core.cli.main import cli
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.topics import recovery
 from kgs_core.lake.topics.recovery import NewStart
@@ -11,25 +9,17 @@ from kgs_core.model import TopicId
 from tests.mock_kafka import mock_kafka
 from tests.sink import Sink, Storage
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "{kafka}"}}
-lake: {{root: {root}}}
-topics:
-  - {{topic: t, table: t}}
-  - {{pattern: "x-.*", table: "{{topic}}"}}
-"""
+TOPICS = [{"topic": "t", "table": "t"}, {"pattern": "x-.*", "table": "{topic}"}]
 
 
 @pytest.fixture
-def maintain(tmp_path):
+def maintain(configured):
     with mock_kafka() as kafka:
         kafka.topic("x-1")
-        config = tmp_path / "kgs.yaml"
-        config.write_text(TEXT.format(kafka=kafka.bootstrap, root=tmp_path / "lake"))
+        kgs = configured(kafka={"bootstrap_servers": kafka.bootstrap}, topics=TOPICS)
 
         def run(*arguments):
-            done = CliRunner().invoke(cli, ["maintain", *arguments, "--config", str(config)])
+            done = kgs("maintain", *arguments)
             return done.exit_code, done.output.splitlines()
 
         yield run
@@ -64,7 +54,7 @@ def test_a_table_that_is_there_has_a_line_and_the_others_have_none(tmp_path, mai
     assert (status, [line.split(":")[0] for line in lines]) == (0, ["t", "t_dead_letters"])
 
 
-def test_a_topic_that_was_accepted_before_holds_up_no_other_one(tmp_path, monkeypatch):
+def test_a_topic_that_was_accepted_before_holds_up_no_other_one(configured, monkeypatch):
     """As where the command is given again after it was cut short."""
 
     class Acceptance:
@@ -77,9 +67,7 @@ def test_a_topic_that_was_accepted_before_holds_up_no_other_one(tmp_path, monkey
             return NewStart(topic, (), TopicId("id"), {0: 0})
 
     monkeypatch.setattr(recovery, "Acceptance", Acceptance)
-    config = tmp_path / "kgs.yaml"
-    config.write_text(TEXT.format(kafka="b:9", root=tmp_path))
-    done = CliRunner().invoke(cli, ["accept-topic", "a", "b", "--yes", "--config", str(config)])
+    done = configured(topics=TOPICS)("accept-topic", "a", "b", "--yes")
     assert done.exit_code == 3
     assert done.stdout.startswith("table b: rebuilt")
     assert done.stderr == "error: topic a: filled already\n"

@@ -1,28 +1,21 @@
 """`kgs materialize`: which tables, and what it says of each."""
 
-from click.testing import CliRunner
-
-from kgs_core.cli.main import cli
+from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}}}
-topics:
-  - {{topic: t, table: t, format: json, schema: {{n: long}}, latest_by_key: {{table: l, key: [n], tombstones: ignore}}}}
-  - {{topic: u, table: u, latest_by_key: {{table: m}}}}
-  - {{topic: v, table: v}}
-"""
+TOPICS = [
+    {"topic": "t", "table": "t", **LONGS, "latest_by_key": {"table": "l", "key": ["n"], "tombstones": "ignore"}},
+    {"topic": "u", "table": "u", "latest_by_key": {"table": "m"}},
+    {"topic": "v", "table": "v"},
+]
 
 
-def test_it_brings_all_or_the_named_tables_up_to_date(tmp_path):
+def test_it_brings_all_or_the_named_tables_up_to_date(tmp_path, configured):
     Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
-    config = tmp_path / "kgs.yaml"
-    config.write_text(TEXT.format(root=tmp_path / "lake"))
+    kgs = configured(topics=TOPICS)
 
     def run(*arguments):
-        done = CliRunner().invoke(cli, ["materialize", *arguments, "--config", str(config)])
+        done = kgs("materialize", *arguments)
         return done.exit_code, done.output.splitlines()
 
     status, (first, second) = run()

@@ -3,22 +3,14 @@
 import json
 from collections import Counter
 
-from click.testing import CliRunner
-
 from kgs_core.cli.lake.redrive import lines
-from kgs_core.cli.main import cli
 from kgs_core.ingest.replay.redrive_result import RedriveResult
+from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
 
 FOUND = RedriveResult(
     "bronze/orders", 1_200, 1_000, 1_000, 3, 2, 0, Counter(not_json=195), {"not_json": "orders:0 at 9: x"}
 )
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}}}
-topics: [{{topic: t, table: t, format: json, schema: {{n: long}}}}]
-"""
 
 
 def test_it_says_how_many_pass_and_why_the_others_do_not():
@@ -31,17 +23,12 @@ def test_it_says_how_many_pass_and_why_the_others_do_not():
     assert next(lines(FOUND, dry_run=False)).endswith("1,000 became 1,000 rows")
 
 
-def test_the_command_takes_a_choice_and_refuses_what_it_does_not_know(tmp_path):
+def test_the_command_takes_a_choice_and_refuses_what_it_does_not_know(tmp_path, configured):
     Sink(Storage(str(tmp_path / "lake"))).started(1).ingest({0: (0, 20)})
-    config = tmp_path / "kgs.yaml"
-    config.write_text(TEXT.format(root=tmp_path / "lake"))
-
-    def run(*arguments):
-        return CliRunner().invoke(cli, ["redrive", *arguments, "--config", str(config)])
-
-    found = run("t", "--code", "not_json", "--partition", "0", "--since", "2001-01-01", "--dry-run")
+    kgs = configured(topics=[{"topic": "t", "table": "t", **LONGS}])
+    found = kgs("redrive", "t", "--code", "not_json", "--partition", "0", "--since", "2001-01-01", "--dry-run")
     assert (found.exit_code, found.output.splitlines()[0]) == (0, "table t: 4 dead letters, 0 would become 0 rows")
-    as_json = json.loads(run("t", "--code", "not_json", "--dry-run", "--json").output)
+    as_json = json.loads(kgs("redrive", "t", "--code", "not_json", "--dry-run", "--json").output)
     assert (as_json["letters"], as_json["failed"]) == (4, {"not_json": 4})
     assert as_json["examples"]["not_json"].startswith("t:0 at ")
     for option, value, said in (
@@ -49,5 +36,5 @@ def test_the_command_takes_a_choice_and_refuses_what_it_does_not_know(tmp_path):
         ("--since", "noon", "--since: 'noon': write a time as 2026-11-15T08:00"),
         ("--where", "code=not_json", "--where: was removed: use --code, --partition, --since and --until"),
     ):
-        refused = run("t", option, value)
+        refused = kgs("redrive", "t", option, value)
         assert (refused.exit_code, said in refused.output) == (2, True)

@@ -3,25 +3,18 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from kgs_core.catalog import registration
 from kgs_core.catalog.catalog import Registration
-from kgs_core.cli.main import cli
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.lake.delta import delta_log
 from kgs_core.lake.delta.log_store import DiskLog
+from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
 
-TEXT = """
-group: g
-kafka: {{bootstrap_servers: "127.0.0.1:9"}}
-lake: {{root: {root}}}
-topics:
-  - {{pattern: "x-.*", table: "rows/{{topic}}", format: json, schema: {{n: long}},
-      latest_by_key: {{table: "gold/{{topic}}", key: [n], tombstones: ignore}}}}
-catalog: {{kind: unity, url: "http://127.0.0.1:9", name: "main.{{folder}}.{{last}}"}}
-"""
+LATEST = {"table": "gold/{topic}", "key": ["n"], "tombstones": "ignore"}
+RULE = {"pattern": "x-.*", "table": "rows/{topic}", **LONGS, "latest_by_key": LATEST}
+CATALOG = {"kind": "unity", "url": "http://127.0.0.1:9", "name": "main.{folder}.{last}"}
 WHY = "table rows/x-2: "
 
 
@@ -34,13 +27,12 @@ class Catalogue:
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, configured, monkeypatch):
     """Runs a command on a lake with the tables of three topics that Kafka no longer has; one of them is refused."""
     root = tmp_path / "lake"
     for n in (1, 2, 3):
         Sink(Storage(str(root)), topic=f"x-{n}", table=f"rows/x-{n}").started(1).ingest({0: (0, 20)})
-    config = tmp_path / "kgs.yaml"
-    config.write_text(TEXT.format(root=root))
+    kgs = configured(topics=[RULE], catalog=CATALOG)
     all_of = DiskLog._all
 
     def refused(self, *given):
@@ -54,7 +46,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(registration, "open_catalog", lambda *_: Catalogue())
 
     def call(*arguments):
-        done = CliRunner().invoke(cli, [*arguments, "--config", str(config)])
+        done = kgs(*arguments)
         return done.exit_code, done.stdout.splitlines(), done.stderr
 
     return call

@@ -5,9 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from kgs_core.cli.main import cli
 from kgs_core.config import TopicRule
 from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
 from kgs_core.ingest.fetch import topic_sample
@@ -21,14 +19,11 @@ VALUES = [
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    def call(*options, values=VALUES, keys=(), whole=True, rule="pattern: .*", more=""):
-        config = tmp_path / "kgs.yaml"
-        config.write_text(
-            f"group: g\nkafka: {{bootstrap_servers: 'b:9092'}}\nlake: {{root: lake}}\ntopics: [{{{rule}}}]\n{more}"
-        )
+def run(configured, monkeypatch):
+    def call(*options, values=VALUES, keys=(), whole=True, rule=None, **more):
+        kgs = configured(topics=[{"pattern": ".*", **(rule or {})}], **more)
         monkeypatch.setattr(topic_sample, "sample_topic", lambda *_: TopicSample(values, list(keys), 2, is_whole=whole))
-        return CliRunner().invoke(cli, ["schema", "topic", "t", "--config", str(config), *options])
+        return kgs("schema", "topic", "t", *options)
 
     return call
 
@@ -114,5 +109,5 @@ def columns_by_registry(topic, rule, registry):
 
 def test_columns_of_a_registry_are_printed(run, monkeypatch):
     monkeypatch.setitem(FORMATS, "kept", ValueFormat("m:f", columns_of=f"{__name__}:columns_by_registry"))
-    out = run(rule="pattern: .*, format: kept", more="registry: {url: 'http://r:1'}").output
+    out = run(rule={"format": "kept"}, registry={"url": "http://r:1"}).output
     assert yaml.safe_load(out) == {"schema": {"a": "array<struct<b:decimal(5,2)>>"}}

@@ -8,6 +8,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.ingest.fetch import topic_sample
 from kgs_core.ingest.fetch.topic_sample import TopicSample
 from kgs_core.kafka import admin
+from tests.configuration import text_of
 
 HELD = {
     "orders": [b'{"id": 1, "at": "2026-01-31"}', b'{"id": 2, "no": null}', b"odd"],
@@ -34,10 +35,8 @@ class Brokers:
 
 
 @pytest.fixture
-def kgs(tmp_path, monkeypatch):
+def kgs(here, monkeypatch):
     """Runs a command in an empty folder, beside brokers that hold `HELD`."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
     monkeypatch.setattr(admin, "KafkaAdmin", Brokers)
     held = lambda _, topic, *__: TopicSample(HELD[topic], [], 2, is_whole=True)  # noqa: E731
     monkeypatch.setattr(topic_sample, "sample_topic", held)
@@ -87,9 +86,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(kgs, tmp_path, words
     assert list(tmp_path.iterdir()) == []
 
 
-UNFINISHED = (
-    'group: g\nkafka: {bootstrap_servers: "b:9092"}\nlake: {root: l}\ntopics: [{topic: orders, format: json}]\n'
-)
+UNFINISHED = text_of(kafka={"bootstrap_servers": "b:9092"}, topics=[{"topic": "orders", "format": "json"}])
 
 
 @pytest.mark.parametrize("words", [("topics", "list"), ("schema", "topic", "orders")], ids=["list", "schema"])

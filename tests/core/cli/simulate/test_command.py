@@ -21,13 +21,6 @@ KEYS = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KGS_CONFIG", raising=False)
-    return tmp_path
-
-
-@pytest.fixture
 def simulate(here):
     def run(*arguments):
         return CliRunner().invoke(cli, ["simulate", *map(str, arguments)])

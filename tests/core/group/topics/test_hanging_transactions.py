@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka.cimpl import Message
 from kafka.errors import ClusterAuthorizationFailedError, InvalidProducerEpochError
 
 from kgs_core.errors import PermanentError, TransientError
@@ -97,12 +98,12 @@ class Topics:
 def end_in(monkeypatch):
     """`end_in` of one partition, where a commit is or is not proven by another one."""
 
-    def ask(kafka, *, committed=False, written=None):
+    def ask(kafka, *, committed=False, written=None, leaders=((1, 5),)):
         monkeypatch.setattr(open_transactions, "OpenTransactions", kafka)
         monkeypatch.setattr(
             HangingTransactions, "_outcomes", lambda _self, _kafka, all_: dict.fromkeys(all_, committed)
         )
-        return HangingTransactions(Topics()).end_in([TP], written or {})
+        return HangingTransactions(Topics(leaders)).end_in([TP], written or {})
 
     return ask
 
@@ -122,20 +123,12 @@ def test_what_this_controller_has_committed_itself_is_committed_though_nobody_ha
     assert kafka.ended == []
 
 
-class Record:
-    """In a partition."""
-
-    def __init__(self, offset, headers):
-        self._offset, self._headers = offset, headers
-
-    def offset(self):
-        return self._offset
-
-    def headers(self):
-        return self._headers
-
-    def timestamp(self):
-        return (2, 1_700_000_000_000)
+def records(start, headers_of_each):
+    """In a partition, from offset `start` on."""
+    return [
+        Message(offset=offset, headers=headers, timestamp=(2, 1_700_000_000_000))
+        for offset, headers in enumerate(headers_of_each, start)
+    ]
 
 
 @pytest.fixture
@@ -146,9 +139,9 @@ def end_by_proof(monkeypatch):
         def read(_self, starts, isolation):
             if isolation == "read_committed":
                 assert starts.keys() == {TP0, TP, TP2}
-                return [(TP0, Record(number, headers)) for number, headers in enumerate(committed)]
+                return [(TP0, record) for record in records(0, committed)]
             assert starts == {TP: OPEN.start}
-            return [(TP, Record(start + number, headers)) for number, headers in enumerate(opened)]
+            return [(TP, record) for record in records(start, opened)]
 
         monkeypatch.setattr(open_transactions, "OpenTransactions", kafka)
         monkeypatch.setattr(HangingTransactions, "_read", read)
@@ -241,10 +234,8 @@ def test_no_right_and_no_abort_by_hand_is_advised_where_somebody_newer_has_writt
     assert why.endswith("given it up: Kafka broker:1: end the transaction: INVALID_PRODUCER_EPOCH")
 
 
-def test_without_a_leader_it_is_tried_again_later(monkeypatch):
-    monkeypatch.setattr(open_transactions, "OpenTransactions", kafka := Kafka())
-    monkeypatch.setattr(HangingTransactions, "_outcomes", lambda _self, _kafka, all_: dict.fromkeys(all_, False))
-    assert HangingTransactions(Topics(leaders=())).end_in([TP]).endswith("the partition has no leader")
+def test_without_a_leader_it_is_tried_again_later(end_in):
+    assert end_in(kafka := Kafka(), leaders=()).endswith("the partition has no leader")
     assert kafka.ended == []
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.formats import by_schema
 from kgs_core.ingest.formats.avro.avro import parse_avro
 from kgs_core.ingest.formats.json.json_schema import parse_json_schema
@@ -59,54 +58,50 @@ def parse(parser, registry, values, columns):
 
 
 @pytest.mark.parametrize("kind", ODD_AVRO)
-def test_odd_avro_harms_no_neighbour(kind):
-    with running_registry() as registry:
-        good, odd = (registry.register("t-value", json.dumps(each)) for each in (GOOD, ODD_AVRO[kind]))
-        values = [frame(good, b"\2"), frame(odd, b"\2\2"), frame(good, b"\4")]
-        found = parse(parse_avro, registry, values, pa.schema({"id": pa.int32()}))
+def test_odd_avro_harms_no_neighbour(registry, kind):
+    good, odd = (registry.register("t-value", json.dumps(each)) for each in (GOOD, ODD_AVRO[kind]))
+    values = [frame(good, b"\2"), frame(odd, b"\2\2"), frame(good, b"\4")]
+    found = parse(parse_avro, registry, values, pa.schema({"id": pa.int32()}))
     assert (found.table.to_pylist(), list(found.bad)) == ([{"id": 1}, {"id": 2}], [1])
 
 
 @pytest.mark.parametrize("kind", ODD_JSON)
-def test_an_odd_json_schema_harms_no_value(kind):
+def test_an_odd_json_schema_harms_no_value(registry, kind):
     """Values are judged by their columns, so only whether there are more of these is not known."""
-    with running_registry() as registry:
-        good = registry.register("t-value", json.dumps({"type": "object", "properties": {"id": {}}}), SchemaKind.JSON)
-        odd = registry.register("t-value", json.dumps(ODD_JSON[kind]), SchemaKind.JSON)
-        values = [frame(good, b'{"id": 1}'), frame(odd, b'{"id": 2}'), frame(good, b"{")]
-        found = parse(parse_json_schema, registry, values, pa.schema({"id": pa.int32()}))
+    good = registry.register("t-value", json.dumps({"type": "object", "properties": {"id": {}}}), SchemaKind.JSON)
+    odd = registry.register("t-value", json.dumps(ODD_JSON[kind]), SchemaKind.JSON)
+    values = [frame(good, b'{"id": 1}'), frame(odd, b'{"id": 2}'), frame(good, b"{")]
+    found = parse(parse_json_schema, registry, values, pa.schema({"id": pa.int32()}))
     assert (found.table.to_pylist(), list(found.bad), found.missing) == ([{"id": 1}, {"id": 2}], [2], pa.schema([]))
 
 
 @pytest.mark.parametrize("shape", ["a chain", "a diamond", "both named"])
-def test_references_of_references_are_read(shape):
+def test_references_of_references_are_read(registry, shape):
     inner = record("D", ("x", "int"))
-    with running_registry() as registry:
-        registry.register("d", json.dumps(inner))
-        for name in ("B", "C"):
-            registry.register(name, json.dumps(record(name, ("d", "D"))), references=[("D", "d", 1)])
-        to_b, to_c, to_d = ("B", "B", 1), ("C", "C", 1), ("D", "d", 1)
-        fields, references = {
-            "a chain": ([("b", "B")], [to_b]),
-            "a diamond": ([("b", "B"), ("c", "C")], [to_b, to_c]),
-            "both named": ([("b", "B"), ("d", "D")], [to_d, to_b]),
-        }[shape]
-        number = registry.register("t-value", json.dumps(record("A", *fields)), references=references)
-        columns = pa.schema({"b": pa.struct({"d": pa.struct({"x": pa.int32()})})})
-        found = parse(parse_avro, registry, [frame(number, b"\2" * len(fields))], columns)
+    registry.register("d", json.dumps(inner))
+    for name in ("B", "C"):
+        registry.register(name, json.dumps(record(name, ("d", "D"))), references=[("D", "d", 1)])
+    to_b, to_c, to_d = ("B", "B", 1), ("C", "C", 1), ("D", "d", 1)
+    fields, references = {
+        "a chain": ([("b", "B")], [to_b]),
+        "a diamond": ([("b", "B"), ("c", "C")], [to_b, to_c]),
+        "both named": ([("b", "B"), ("d", "D")], [to_d, to_b]),
+    }[shape]
+    number = registry.register("t-value", json.dumps(record("A", *fields)), references=references)
+    columns = pa.schema({"b": pa.struct({"d": pa.struct({"x": pa.int32()})})})
+    found = parse(parse_avro, registry, [frame(number, b"\2" * len(fields))], columns)
     assert (found.table.to_pylist(), found.bad) == ([{"b": {"d": {"x": 1}}}], {})
 
 
-def test_a_batch_of_many_unknown_schemas_ends_in_time_and_the_next_one_goes_on(monkeypatch):
+def test_a_batch_of_many_unknown_schemas_ends_in_time_and_the_next_one_goes_on(registry, monkeypatch):
     monkeypatch.setattr(by_schema, "ASKING_S", 0.0)
-    with running_registry() as registry:
-        good = registry.register("t-value", json.dumps(GOOD))
-        values = [frame(900 + n, b"") for n in range(5)] + [frame(good, b"\2")]
-        judged = 0
-        while judged < len(values):
-            found = parse(parse_avro, registry, values[judged:], pa.schema({"id": pa.int32()}))
-            first = min(found.waiting, default=len(values) - judged)
-            assert first > 0, "each batch judges one record at least"
-            assert all(i in found.bad for i in range(first)) or found.good
-            judged += first
-        assert found.table.to_pylist() == [{"id": 1}]
+    good = registry.register("t-value", json.dumps({**GOOD, "name": "AskedForHereFirst"}))
+    values = [frame(900 + n, b"") for n in range(5)] + [frame(good, b"\2")]
+    judged = 0
+    while judged < len(values):
+        found = parse(parse_avro, registry, values[judged:], pa.schema({"id": pa.int32()}))
+        first = min(found.waiting, default=len(values) - judged)
+        assert first > 0, "each batch judges one record at least"
+        assert all(i in found.bad for i in range(first)) or found.good
+        judged += first
+    assert found.table.to_pylist() == [{"id": 1}]

@@ -22,11 +22,6 @@ def backlogs(draw, topic="t"):
     return UnreadRecords(topic, positions, ends, draw(st.floats(0, 100)), draw(st.floats(0, 1e6)))
 
 
-def test_nothing_waits_nothing_is_read():
-    assert choose([], 1000, 1, 0) is None
-    assert choose([waiting(ends={0: 0})], 1000, 1, 1e9) is None
-
-
 def test_topic_with_less_than_a_batch_waits_for_its_time():
     w = waiting(since=10.0)
     assert choose([w], 10_000, 2, 11.9) is None
@@ -42,11 +37,6 @@ def test_small_backlogs_are_read_whole_and_large_ones_share_the_rest():
     w = waiting(positions={0: 0, 1: 0, 2: 7}, ends={0: 1000, 1: 1000, 2: 11})
     plan = choose([w], 10_400, 1, 5)
     assert plan == PlannedRead("t", {0: OffsetRange(0, 50), 1: OffsetRange(0, 50), 2: OffsetRange(7, 11)})
-
-
-def test_partitions_with_nothing_to_read_are_named_with_empty_ranges():
-    plan = choose([waiting(positions={0: 0, 1: 5}, ends={0: 3, 1: 5})], 1000, 1, 5)
-    assert plan == PlannedRead("t", {0: OffsetRange(0, 3), 1: OffsetRange(5, 5)})
 
 
 @given(st.lists(backlogs(), max_size=4), st.integers(1_000, 1_000_000), st.floats(0, 60), st.floats(0, 1000))
