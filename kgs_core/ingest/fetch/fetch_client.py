@@ -77,13 +77,13 @@ class FetchClient(ABC):
     epochs: Mapping[TopicPartition, int] = MappingProxyType({})
     topic_ids: Mapping[str, TopicId] = MappingProxyType({})
     _ids_before: Mapping[str, TopicId] = MappingProxyType({})
+    _has_moved = False
 
     def __init__(self, client: "NativeClient") -> None:
         self._client = client
         self._next: dict[tuple[str, int], int] = {}
         self._waiting_bytes = 0
         self._gathering_since: float | None = None
-        self._has_moved = False
         self._are_small_waiting = False
         self._passed_bytes = 0
         self._record_bytes = 1000.0
