@@ -47,7 +47,7 @@ def lineage_of(**section):
 @pytest.fixture(autouse=True)
 def soon(request, monkeypatch):
     """An answer is not waited for longer than this."""
-    monkeypatch.setattr(lineage_settings.LineageSettings, "timeout_s", 60 if "hangs" in request.node.name else 0.4)
+    monkeypatch.setattr(lineage_settings.LineageSettings, "timeout_s", 60 if "hangs" in request.node.name else 5.0)
 
 
 def at(server, more=""):
