@@ -3,7 +3,8 @@
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+
+from kgs_core.system.closing import Closing
 
 
 class QuietHandler(BaseHTTPRequestHandler):
@@ -26,19 +27,13 @@ class QuietHandler(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-class LoopbackServer:
+class LoopbackServer(Closing):
     """A running server, a thread for each question; it ends with the block."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def port(self) -> int:

@@ -263,7 +263,9 @@ class RebalanceRun:
 
     def _drive(self, patience_s: float, until: Callable[[ControllerState], bool]) -> ControllerOutcome | None:
         """Begin, if that has not been done, and go on; all parts together for no longer than a run may take."""
-        patience_s = self._at_most(patience_s)
+        now = self._clocks.steady()
+        self._began = now if self._began is None else self._began
+        patience_s = max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
         with stop_after(patience_s) as stop:
             if self._loop is None:
                 self._loop = self._new_loop()
@@ -280,11 +282,6 @@ class RebalanceRun:
                 "one continues from here"
             )
         return outcome
-
-    def _at_most(self, patience_s: float) -> float:
-        now = self._clocks.steady()
-        self._began = now if self._began is None else self._began
-        return max(0.0, min(patience_s, self._began + longest_run_s(self._options.membership) - now))
 
     def _new_loop(self) -> ControlLoop:
         reader, writer = self._ports.topics.controller()
