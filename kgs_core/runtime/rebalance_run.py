@@ -61,9 +61,13 @@ class RebalanceRun:
         self._earlier: Sequence[Received[Message]] | None = None
         self.problems: tuple[str, ...] = ()
 
-    def measure_for_record(self) -> Measured:
-        """The measurement that the change was decided by: that of `measure`, unless it began before the run."""
-        return self._reference.packed_by(self._ports.feed) or self.measure()
+    def measure_for_record(self) -> Measured | None:
+        """The measurement that the change was decided by: that of `measure`, unless it began before the run.
+
+        None: the run does not pack, and what began before it was not packed by a measurement that is still there.
+        """
+        found = self._reference.packed_by(self._ports.feed)
+        return self.measure() if found is None and self._reference.packs else found
 
     def measure(self) -> Measured:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.

@@ -57,11 +57,11 @@ def _write_speeds(group: GroupConfig) -> dg.AssetsDefinition:
     def write_speeds(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         rebalance = rebalance_of(context, group)
         with _failures_named(context):
-            if not rebalance.config.packs:
+            measured = rebalance.run.measure_for_record()
+            if measured is None:
                 return dg.MaterializeResult(
                     metadata={"outcome": "not looked at: the Target that stands is carried out"}
                 )
-            measured = rebalance.run.measure_for_record()
             rebalance.measured_s = time.time() - measured.age_s
         return dg.MaterializeResult(metadata=figures.of_measurement(group.settings, measured))
 

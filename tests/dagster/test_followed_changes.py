@@ -285,3 +285,15 @@ def test_a_restart_after_a_change_counts_as_unread_and_not_as_the_end_of_the_cha
     found = recorded(timely.rebalance(request))["handover"]
     assert found["moved_partitions"] == 3
     assert found["target_to_started_s"] + found["started_to_handed_over_s"] < 5
+
+
+def test_a_change_has_its_times_though_the_tick_that_wrote_it_was_lost_and_the_next_one_has_no_measurement(timely):
+    """A daemon that dies loses what a tick asks for, and Kafka may be slow to take the next tick's measurement."""
+    begun(timely, 3)
+    timely.load = None
+    timely.sim.go_by(timely.sim.options.membership.max_measurement_age_s + 1)
+    (record,) = timely.evaluate().run_requests
+    assert not record.run_config["resources"]["rebalance"]["config"]["packs"]
+    found = recorded(timely.rebalance(record))
+    assert found["write_speeds"]["total_load_bytes_per_s"] == sum(GROWN.values())
+    assert found["handover"]["reaction_s"] > 0
