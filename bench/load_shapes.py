@@ -43,7 +43,14 @@ def noise(bytes_per_s: float, deviation: float, generator: random.Random, second
 class KnownLoad:
     """Sends while the block runs, from a thread of its own."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, shape: Shape, compression: str = "none") -> None:
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        topic: str,
+        shape: Shape,
+        compression: str = "none",
+        value: Callable[[random.Random], bytes] | None = None,
+    ) -> None:
         """Nothing is sent yet.
 
         Args:
@@ -51,6 +58,7 @@ class KnownLoad:
             topic: must be there.
             shape: how fast, in bytes of values before compression.
             compression: librdkafka's name of the codec.
+            value: makes one of `RECORD_BYTES`; None: half words, half noise.
         """
         self._topic = topic
         self._shape = shape
@@ -60,7 +68,7 @@ class KnownLoad:
         self._owed = 0.0
         self._sent = 0
         generator = random.Random(topic)  # noqa: S311 - a load, not a secret
-        self._values = [_value(generator) for _ in range(_RECORDS)]
+        self._values = [(value or _value)(generator) for _ in range(_RECORDS)]
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -1,4 +1,4 @@
-"""`bench reaction`: how soon a struck consumer's partitions are read by others."""
+"""`bench reaction`: how soon a group answers to a death and to a step of its load."""
 
 import logging
 import tempfile
@@ -10,6 +10,7 @@ import click
 
 from bench.commands.options import json_option, names, write_json
 from kgs_core.cli.terminal import output_console, plain_table, print_table
+from kgs_core.model import grouped
 
 if TYPE_CHECKING:
     from bench.reaction import Reaction
@@ -17,20 +18,28 @@ if TYPE_CHECKING:
 _WIDTH_IN_FILE = 120
 
 
-@click.command("reaction", short_help="Seconds until a killed or frozen consumer's partitions are read by others.")
+@click.command("reaction", short_help="Seconds until a death, or a step of the load, is answered.")
 @click.option("--control", "controls", default="dagster,bare", show_default=True, metavar="NAME,NAME", help="By whom.")
-@click.option("--strikes", default="killed,frozen", show_default=True, metavar="KIND,KIND", help="What is done to it.")
+@click.option(
+    "--strikes",
+    default="killed,frozen,doubled,tripled",
+    show_default=True,
+    metavar="KIND,KIND",
+    help="What is done to it.",
+)
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="Strikes of each kind.")
 @json_option
 def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path | None) -> None:
-    """Strike consumers of the demonstration's group, and measure until others read what they read.
+    """Strike the demonstration's group, and measure until each partition has the reader that it shall have.
 
-    A real broker, real Spark and, with `dagster`, Dagster's sensor and runs; each strike while the group is at rest
-    and has a spare, about half a minute apart.
+    A real broker, real Spark and, with `dagster`, Dagster's sensor and runs; each strike while one consumer reads, at
+    rest, and one is spare.
 
     \b
     killed     SIGKILL: its fleet is certain of its death
     frozen     SIGSTOP: it is silent, and suspected after membership.suspect_after_s (10 s here)
+    doubled    twice the load, which the spare suffices for
+    tripled    three times the load: one more consumer must start
     """  # noqa: D301 - \b is click's
     from bench.reaction import CONTROLS, STRIKES, run_reactions
 
@@ -44,13 +53,22 @@ def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path |
 
 
 def print_reactions(found: "Sequence[Reaction]") -> None:
-    """A row for each control and strike."""
-    table = plain_table("control", "strike", "count", "p50 s", "p90 s", "max s", left=("control", "strike"))
-    rows: dict[tuple[str, str], list[float]] = {}
-    for each in found:
-        rows.setdefault((each.control, each.strike), []).append(each.unread_s)
-    for (control, strike), unread_s in rows.items():
-        ordered = sorted(unread_s)
-        figures = (ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1) + 0.5)], ordered[-1])
-        table.add_row(control, strike, str(len(ordered)), *(f"{figure:.1f}" for figure in figures))
+    """A row for each control and strike; parts of a step are medians."""
+    from bench.reaction import PARTS
+
+    names_left = ("control", "strike")
+    table = plain_table(*names_left, "count", "p50 s", "p90 s", "max s", *PARTS, left=names_left)
+    for (control, strike), group in grouped(((each.control, each.strike), each) for each in found).items():
+        ordered = sorted(each.seconds for each in group)
+        figures = (_rank(ordered, 0.5), _rank(ordered, 0.9), ordered[-1])
+        parts = [_rank(sorted(each.parts[name] for each in group if each.parts), 0.5) for name in PARTS]
+        table.add_row(control, strike, str(len(ordered)), *map(_text, (*figures, *parts)))
     print_table(output_console(_WIDTH_IN_FILE), table)
+
+
+def _rank(ordered: Sequence[float], share: float) -> float | None:
+    return ordered[int(share * (len(ordered) - 1) + 0.5)] if ordered else None
+
+
+def _text(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.1f}"
