@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.system.k8s.cluster import Kubectl, Object
 from tests.system.ledger import Row, lost_and_doubled, rows_of
 from tests.waiting import wait_until
@@ -217,6 +219,25 @@ def spares_of(found: Status) -> list[int]:
 def incarnations(found: Status, *consumers: int) -> list[str]:
     """Of these consumers; of all, where none is named."""
     return [row["incarnation"] for row in found["consumers"] if not consumers or row["id"] in consumers]
+
+
+@contextmanager
+def read_again_told(
+    group: LiveGroup, found: Status, consumer: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[None]:
+    """The consumer dies in the block; then others read what it read, and how soon is told, by the tables' commits."""
+    (row,) = [row for row in found["consumers"] if row["id"] == consumer]
+    held, began = row["partitions"], time.time()  # noqa: TID251 - compared with the clock of the tables
+    yield
+
+    def first_commits() -> list[float] | None:
+        commits = group.commits(folder)
+        after = [[at for at in commits.get(tp, ()) if at > began] for tp in held]
+        return [min(times) for times in after] if all(after) else None
+
+    seconds = max(wait_until(first_commits, LIFE_S, f"{held} are read again")) - began
+    with capsys.disabled():
+        print(f"\nfrom a pod's death to the next commit of its {len(held)} partitions: {seconds:.1f} s", end="")
 
 
 def _partitions(assignment: dict[str, dict[str, int]]) -> set[str]:

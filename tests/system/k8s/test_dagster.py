@@ -21,6 +21,7 @@ from tests.system.k8s.live_group import (
     LiveGroup,
     group_in_cluster,
     incarnations,
+    read_again_told,
     readers_of,
     spares_of,
 )
@@ -95,12 +96,15 @@ def test_pods_come_and_go_with_the_load(group: LiveGroup) -> None:
     assert not refused(group.kubectl)
 
 
-def test_killed_and_its_job_deleted_and_terminated(group: LiveGroup) -> None:
+def test_killed_and_its_job_deleted_and_terminated(
+    group: LiveGroup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each of the three consumers by another hand; new runs come."""
     found = group.as_usual()
     first, second = readers_of(found)
     (spare,) = spares_of(found)
-    group.kubectl.attempt("exec", group.name_of(first), "--", "sh", "-c", "kill -9 -1")
+    with read_again_told(group, found, first, tmp_path, capsys):
+        group.kubectl.attempt("exec", group.name_of(first), "--", "sh", "-c", "kill -9 -1")
     group.kubectl("delete", "job", "--wait=false", "-l", f"{RUN_ID}={run_of(group, second)}")
     with webserver(group.kubectl) as address:
         assert terminate(address, run_of(group, spare)) == "TerminateRunSuccess"

@@ -20,6 +20,7 @@ from tests.system.k8s.live_group import (
     LiveGroup,
     group_in_cluster,
     incarnations,
+    read_again_told,
     readers_of,
     spares_of,
 )
@@ -72,12 +73,13 @@ def test_pods_come_and_go_with_the_load(group: LiveGroup, capsys: pytest.Capture
     assert not refused(group.kubectl)
 
 
-def test_killed_and_out_of_memory(group: LiveGroup) -> None:
+def test_killed_and_out_of_memory(group: LiveGroup, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of two that read one is killed with its pod, the other by the kernel, which the log names."""
     found = group.as_usual()
     first, second = readers_of(found)
     pod = group.name_of(second)
-    group.kubectl.kill(group.name_of(first))
+    with read_again_told(group, found, first, tmp_path, capsys):
+        group.kubectl.kill(group.name_of(first))
     group.kubectl.attempt("exec", "-i", pod, "--", "python", "-", given=HOG)
     group.kubectl.wait_log(CONTROL, rf"consumer {second} ended: .*OOMKilled")
     group.wait_at_rest(2, without=incarnations(found, first, second))
