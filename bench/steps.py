@@ -12,7 +12,7 @@ from itertools import repeat
 from statistics import fmean
 
 from kgs_core.config.packing import PackingSettings
-from kgs_core.model import Assignment, TopicId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, TopicId, TopicPartition, WriteSpeeds, grouped
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
 from kgs_core.planning.load import Load
 from kgs_core.planning.triggers import RunRequest, Watched, decide
@@ -75,6 +75,7 @@ class StepsResult:
         error: mean of |measured - true| over all partitions and seconds, as a share of the load.
         changes_per_h, rscore_per_h: of all Targets but the first.
         above: of the bytes, those that came for a consumer above its `consumer_capacity`.
+        p99_s: how long 99 % of the bytes waited at most, as consumers read at that capacity.
         consumers: mean.
     """
 
@@ -83,6 +84,7 @@ class StepsResult:
     changes_per_h: float = 0.0
     rscore_per_h: float = 0.0
     above: float = 0.0
+    p99_s: float = 0.0
     consumers: float = 0.0
 
 
@@ -94,6 +96,8 @@ class _Group:
     packed_at: int = 0
     changes: int = 0
     rscore: float = 0.0
+    behind: dict[TopicPartition, float] = field(default_factory=dict)
+    waited: list[tuple[float, float]] = field(default_factory=list)
 
     def take(self, second: int, speeds: WriteSpeeds) -> None:
         watched = Watched(
@@ -105,6 +109,28 @@ class _Group:
         if self.target:
             self.changes, self.rscore = self.changes + 1, self.rscore + decision.plan.rscore
         self.target, self.earlier, self.packed_at = dict(decision.plan.target), speeds, second
+
+    def read(self, true: WriteSpeeds) -> tuple[float, int]:
+        """A second's bytes; returns those above the capacity of their consumer, and how many consumers read."""
+        capacity, above = self.settings.consumer_capacity, 0.0
+        shares = grouped((self.target[tp], tp) for tp in true if tp in self.target)
+        for tps in shares.values():
+            came = sum(true[tp] for tp in tps)
+            total = came + sum(self.behind.get(tp, 0.0) for tp in tps)
+            left = max(0.0, total - capacity)
+            self.behind.update({tp: (true[tp] + self.behind.get(tp, 0.0)) * left / total for tp in tps if total})
+            self.waited.append((left / capacity, came))
+            above += max(0.0, came - capacity)
+        return above, len(shares)
+
+    def p99_s(self) -> float:
+        """See `StepsResult`."""
+        late = 0.01 * sum(came for _, came in self.waited)
+        for seconds, came in sorted(self.waited, reverse=True):
+            late -= came
+            if late < 0:
+                return seconds
+        return 0.0
 
 
 def run_case(case: StepsCase, seed: int, *, follows_steps: bool) -> StepsResult:
@@ -124,12 +150,9 @@ def run_case(case: StepsCase, seed: int, *, follows_steps: bool) -> StepsResult:
         totals.append((second, sum(known.values()), load))
         if load:
             errors.append(sum(abs(known.get(tp, 0.0) - speed) for tp, speed in true.items()) / load)
-        shares: dict[int, float] = {}
-        for tp, speed in true.items():
-            if tp in group.target:
-                shares[group.target[tp]] = shares.get(group.target[tp], 0.0) + speed
-        above.append(sum(max(0.0, share - group.settings.consumer_capacity) for share in shares.values()))
-        readers.append(len(shares))
+        beyond, reading_now = group.read(true)
+        above.append(beyond)
+        readers.append(reading_now)
     hours = len(totals) / 3600
     return StepsResult(
         _known_s(case, totals) if case.shape.startswith("x ") and "each" not in case.shape else None,
@@ -137,6 +160,7 @@ def run_case(case: StepsCase, seed: int, *, follows_steps: bool) -> StepsResult:
         group.changes / hours,
         group.rscore / hours,
         sum(above) / sum(load for _, _, load in totals),
+        group.p99_s(),
         fmean(readers),
     )
 

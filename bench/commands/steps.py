@@ -43,7 +43,7 @@ def bench_steps(*, partitions: int, speeds_file: Path | None, seeds: int, json_f
             StepsCase(speeds_file.stem, noise, len(speeds[0]), interval_s * len(speeds), speeds, interval_s)
             for noise in _NOISES
         ]
-    columns = ("known after s", "error", "changes/h", "Rscore/h", "above capacity", "consumers")
+    columns = ("known after s", "error", "changes/h", "Rscore/h", "above capacity", "p99 s", "consumers")
     table = plain_table("load", "noise", "by", *columns, left=("load", "by"), no_wrap=True)
     rows = []
     with progress_bar("measuring", Console(stderr=True)) as progress:
@@ -61,6 +61,7 @@ def bench_steps(*, partitions: int, speeds_file: Path | None, seeds: int, json_f
                     f"{fmean(each.changes_per_h for each in results):.1f}",
                     f"{fmean(each.rscore_per_h for each in results):.1f}",
                     f"{fmean(each.above for each in results):.2%}",
+                    f"{fmean(each.p99_s for each in results):.1f}",
                     f"{fmean(each.consumers for each in results):.1f}",
                 )
                 about = {"shape": case.shape, "noise": case.noise, "partitions": case.partitions, "by": name}
