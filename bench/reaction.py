@@ -18,9 +18,11 @@ from bench.load_shapes import RECORD_BYTES, KnownLoad
 from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.fleet.host_process import HostProcess
+from kgs_core.model import grouped
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
 from kgs_core.runtime.rebalance_results import started_s
+from kgs_core.simulation.charts import Chart
 from kgs_core.system.subprocesses import ChildProcess
 
 _SIGNALS = {"killed": signal.SIGKILL, "frozen": signal.SIGSTOP}
@@ -32,6 +34,7 @@ CONTROLS = {"dagster": (), "bare": ("--bare",)}
 _START_S, _REST_S, _LONGEST_S = 240.0, 180.0, 120.0
 _QUIET_S = 10.0
 _POLL_S = 0.05
+_AFTER_S = 10.0
 _LINES_SHOWN = 8
 _TOPIC = "flights.jfk"
 _PER_READER = 130_000.0
@@ -48,6 +51,7 @@ class Reaction:
         partitions: that the consumer read, or that have moved.
         seconds: until others had reported all of them.
         parts: of a step, what took how long, of `PARTS`.
+        course: of a step, seconds since it -> bytes/s produced, measured, and read by the consumers' reports.
     """
 
     control: str
@@ -55,6 +59,7 @@ class Reaction:
     partitions: int
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    course: Mapping[float, tuple[float, float, float]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """By the names above."""
@@ -116,6 +121,7 @@ class _Group:
     watch: GroupWatch
     load: _Load
     demo: ChildProcess
+    course: dict[float, tuple[float, float, float]] = field(default_factory=dict)
 
     def wait(self, until: Callable[[GroupStatus], bool], timeout_s: float, what: str) -> GroupStatus:
         """The first look that `until` holds for."""
@@ -124,8 +130,15 @@ class _Group:
             if time.monotonic() > deadline:
                 tail = self.demo.log_tail(_LINES_SHOWN)
                 raise TransientError(f"bench reaction: not {what} after {timeout_s:g} s; the log ends:\n{tail}")
+            self._note(found)
             time.sleep(_POLL_S)
         return found
+
+    def _note(self, found: GroupStatus) -> None:
+        produced = self.load.readers * _PER_READER
+        measured = sum(row.load or 0.0 for row in found.consumers)
+        read = sum(row.bytes_per_s or 0.0 for row in found.consumers)
+        self.course[time.monotonic()] = (produced, measured, read)
 
 
 def _struck(group: _Group, strike: int) -> tuple[int, float]:
@@ -150,8 +163,10 @@ def _struck(group: _Group, strike: int) -> tuple[int, float]:
             os.kill(process.pid, signal.SIGKILL)
 
 
-def _stepped(group: _Group, readers: int) -> tuple[int, float, Mapping[str, float]]:
-    began_ms = time.time() * 1000
+def _stepped(
+    group: _Group, readers: int
+) -> tuple[int, float, Mapping[str, float], Mapping[float, tuple[float, float, float]]]:
+    began, began_ms = time.monotonic(), time.time() * 1000
     group.load.readers = readers
     found = group.wait(partial(_is_balanced, began_ms, readers), _LONGEST_S, "balanced")
     balanced_s = time.time() - began_ms / 1000
@@ -162,7 +177,10 @@ def _stepped(group: _Group, readers: int) -> tuple[int, float, Mapping[str, floa
     joined_s = written_s + (started_s(group.watch.view) or 0.0)
     ends = (0.0, measured_s, written_s, joined_s, balanced_s)
     parts = {name: round(after - before, 2) for name, (before, after) in zip(PARTS, pairwise(ends), strict=True)}
-    return sum(change.moved for change in changes), round(balanced_s, 2), parts
+    over = time.monotonic() + _AFTER_S
+    group.wait(lambda _: time.monotonic() > over, _LONGEST_S, "looked at")
+    course = {round(at - began, 2): values for at, values in group.course.items() if at > began - _AFTER_S}
+    return sum(change.moved for change in changes), round(balanced_s, 2), parts, course
 
 
 def _is_balanced(since_ms: float, readers: int, found: GroupStatus) -> bool:
@@ -201,3 +219,20 @@ class _Rest:
         if changes is None or changes != self._changes:
             self._changes, self._since = changes, time.monotonic()
         return changes is not None and time.monotonic() - self._since >= _QUIET_S
+
+
+def reaction_charts(found: Sequence[Reaction]) -> list[Chart]:
+    """The first step of each kind, under each control, over time."""
+    charts = []
+    for (control, strike), steps in grouped(
+        ((each.control, each.strike), each) for each in found if each.course
+    ).items():
+        first = steps[0]
+        names = ("produced", "measured", "read")
+        lines = {
+            name: [(at, values[n] / 1000) for at, values in sorted(first.course.items())]
+            for n, name in enumerate(names)
+        }
+        title, mark = f"{control}: load {strike}", (first.seconds, "every partition has its reader")
+        charts.append(Chart(title, "seconds since the step", "kB/s", lines=lines, mark=mark, x_from_zero=False))
+    return charts

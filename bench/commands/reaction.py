@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bench.commands.options import json_option, names, write_json
+from bench.commands.options import json_option, names, plot_option, write_json, write_plot
 from kgs_core.cli.terminal import output_console, plain_table, print_table
 from kgs_core.model import grouped
 
@@ -29,11 +29,12 @@ _WIDTH_IN_FILE = 120
 )
 @click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="Strikes of each kind.")
 @json_option
-def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path | None) -> None:
+@plot_option
+def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path | None, plot_file: Path | None) -> None:
     """Strike the demonstration's group, and measure until each partition has the reader that it shall have.
 
     A real broker, real Spark and, with `dagster`, Dagster's sensor and runs; each strike while one consumer reads, at
-    rest, and one is spare.
+    rest, and one is spare. A plot shows the first step of each kind over time.
 
     \b
     killed     SIGKILL: its fleet is certain of its death
@@ -41,7 +42,7 @@ def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path |
     doubled    twice the load, which the spare suffices for
     tripled    three times the load: one more consumer must start
     """  # noqa: D301 - \b is click's
-    from bench.reaction import CONTROLS, STRIKES, run_reactions
+    from bench.reaction import CONTROLS, STRIKES, reaction_charts, run_reactions
 
     who, kinds = names("--control", controls, tuple(CONTROLS)), names("--strikes", strikes, tuple(STRIKES))
     logging.getLogger("kgs_core").setLevel(logging.ERROR)
@@ -50,6 +51,7 @@ def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path |
         found = run_reactions(Path(folder), who, plan, lambda text: click.echo(text, err=True))
     print_reactions(found)
     write_json(json_file, [each.to_dict() for each in found])
+    write_plot(plot_file, lambda: reaction_charts(found))
 
 
 def print_reactions(found: "Sequence[Reaction]") -> None:
