@@ -5,6 +5,7 @@ doubles nothing: a consumer with a fresh report is not started, and the lake ref
 """
 
 import json
+import signal
 import time
 from collections.abc import Callable, Collection, Mapping
 
@@ -18,7 +19,7 @@ from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
 from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
-from kgs_dagster.run_process import ENDED, NOT_ENDED, database, kill, process_of
+from kgs_dagster.run_process import ENDED, NOT_ENDED, ask_to_end, database, process_of, send_signal
 from kgs_dagster.run_records import RunRecords
 from kgs_dagster.settings import GroupConfig
 
@@ -138,7 +139,7 @@ class DagsterFleet:
             if why:
                 self._instance.add_run_tags(handle, {WHY: why})
                 self._instance.report_engine_event(f"kgs asks this run to end: {why}", run)
-            self._instance.run_coordinator.cancel_run(handle)
+            ask_to_end(self._instance, run)
 
     def stop_unwanted(self, handle: str) -> None:
         """As `stop`, and nobody is to blame. Killed in between: the next one finds it unwanted again."""
@@ -255,7 +256,7 @@ class DagsterFleet:
         is_asked = record.dagster_run.status is dg.DagsterRunStatus.CANCELING
         is_overdue = now - record.update_timestamp.timestamp() > grace_period_s(self._group.settings)
         if is_asked and is_overdue and CONSUMER in record.dagster_run.tags:
-            kill(process, record.dagster_run.run_id)
+            send_signal(process, record.dagster_run.run_id, signal.SIGKILL)
 
     def _run(self, record: dg.RunRecord, now: float) -> Run | None:
         run = record.dagster_run

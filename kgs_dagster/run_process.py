@@ -123,17 +123,40 @@ def process_title(run_id: str) -> str:
     return f"kgs-{run_id[:8]}"
 
 
-def kill(process: HostProcess, run_id: str) -> bool:
-    """Kill the process of a run, if it is known for certain to be that; whether it was.
+def lives_here(process: HostProcess | None, run_id: str) -> bool | None:
+    """Whether the process of a run lives on this host and is certainly that; None where it cannot be told.
 
     Tags can be written by anybody who may use Dagster. So they are not believed: the process must live, have begun when
     the tag says, and itself say that it is of this run.
     """
-    if process.is_gone() is not False or _title(process.pid) != process_title(run_id):
+    gone = None if process is None else process.is_gone()
+    if process is None or gone is None:
+        return None
+    return False if gone else (_title(process.pid) == process_title(run_id) or None)
+
+
+def send_signal(process: HostProcess, run_id: str, number: signal.Signals) -> bool:
+    """Signal the process of a run, if it is known for certain to be that; whether it was."""
+    if not lives_here(process, run_id):
         return False
     with suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process.pid, number)
     return True
+
+
+def ask_to_end(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    """Ask a run to end: its process itself, where it lives on this host.
+
+    Dagster's code server asks a process by a `multiprocessing.Event`, and waits until it has woken up, with a lock in
+    its hand that every start of a run needs. A process that hangs, or was killed just now, would hold up all runs.
+    """
+    process = process_of(run.tags)
+    lives = lives_here(process, run.run_id)
+    if process is None or lives is None:
+        instance.run_coordinator.cancel_run(run.run_id)
+        return
+    instance.report_run_canceling(run)  # first: a run that has ended by then would count as one that ends
+    send_signal(process, run.run_id, signal.SIGTERM)
 
 
 def _title(pid: int) -> str | None:
@@ -151,12 +174,11 @@ def end_hung_run(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str) -> 
     is asked before.
     """
     process = process_of(run.tags)
-    is_ours = process is not None and process.is_gone() is False and _title(process.pid) == process_title(run.run_id)
-    if not is_ours:
+    if lives_here(process, run.run_id) is None:
         with suppress(Exception):  # a launcher's own kinds: the run is given up all the same
             instance.run_coordinator.cancel_run(run.run_id)
     fresh = instance.get_run_by_id(run.run_id)
     if fresh is not None and fresh.status not in ENDED:
         instance.report_run_failed(fresh, why)
     if process is not None:
-        kill(process, run.run_id)
+        send_signal(process, run.run_id, signal.SIGKILL)

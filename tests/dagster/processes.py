@@ -9,9 +9,9 @@ from kgs_core.system.process_identity import start_ticks
 
 
 @contextmanager
-def a_process(title: str) -> Iterator[tuple[subprocess.Popen[bytes], HostProcess]]:
-    """A living process, deaf to everything but SIGKILL; ended with the block."""
-    script = 'trap "" INT TERM; printf %s "$0" > /proc/$$/comm; echo; read answer'
+def a_process(title: str, *, is_deaf: bool = True) -> Iterator[tuple[subprocess.Popen[bytes], HostProcess]]:
+    """A living process, which may hear nothing but SIGKILL; ended with the block."""
+    script = ('trap "" INT TERM; ' if is_deaf else "") + 'printf %s "$0" > /proc/$$/comm; echo; read answer'
     child = subprocess.Popen(["bash", "-c", script, title], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None

@@ -108,6 +108,46 @@ def test_a_run_in_the_queue_is_stopped_at_once_and_says_why(local_instance, run_
     fleet.stop(NO_RUN)
 
 
+@pytest.fixture
+def asked(instance, monkeypatch):
+    """Runs that Dagster was asked to end."""
+    asked = []
+    monkeypatch.setattr(instance.run_coordinator, "cancel_run", asked.append)
+    return asked
+
+
+def test_a_process_of_this_host_is_asked_itself_be_it_frozen(instance, run_of, asked):
+    """Dagster's code server would wait for it, and start no run until then."""
+    run = run_of(1, Status.STARTED)
+    with a_process(process_title(run), is_deaf=False) as (child, process):
+        instance.add_run_tags(run, {PROCESS: process_tag(process)})
+        child.send_signal(signal.SIGSTOP)
+        DagsterFleet(instance, group()).stop(run)
+        child.send_signal(signal.SIGCONT)
+        assert child.wait(30) == -signal.SIGTERM
+    assert instance.get_run_by_id(run).status is Status.CANCELING
+    assert asked == []
+
+
+def test_a_run_whose_process_is_gone_is_closed_without_dagsters_code_server(instance, run_of, asked, dead):
+    run = run_of(1, Status.STARTED, dead)
+    fleet = DagsterFleet(instance, group())
+    fleet.stop(run)
+    assert asked == []
+    assert fleet.close_lost_runs() == (run,)
+    assert instance.get_run_by_id(run).status is Status.CANCELED
+
+
+def test_of_a_process_that_is_not_known_to_be_a_runs_dagster_is_asked(instance, run_of, asked):
+    with a_process("postgres", is_deaf=False) as (child, process):
+        elsewhere = replace(process, host="elsewhere", boot_id="another", machine_id="another")
+        runs = [run_of(1, Status.STARTED, process), run_of(2, Status.STARTED), run_of(3, Status.STARTED, elsewhere)]
+        for run in runs:
+            DagsterFleet(instance, group()).stop(run)
+        assert child.poll() is None
+    assert asked == runs
+
+
 def test_dead_is_who_is_gone_and_whose_run_is_over(instance, run_of, dead):
     """Dagster's memory may be lost; of another machine nothing is certain."""
     ended, open_ = run_of(1, Status.FAILURE, dead), run_of(2, Status.STARTED, dead)

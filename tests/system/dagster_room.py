@@ -59,11 +59,11 @@ class DagsterRoom:
             os.kill(process.pid, 9)
             wait_until(lambda gone=process: gone.pid is None, 20, f"{process.name} is dead")
 
-    def has_rebalance(self) -> bool:
-        """Whether a rebalance is at work."""
-        wanted = 'pipelineName: "rebalance_job", statuses: [STARTING, STARTED, CANCELING]'
+    def count_runs(self, job: str, *statuses: str) -> int:
+        """How many runs of a job have one of these statuses."""
+        wanted = f'pipelineName: "{job}", statuses: [{", ".join(statuses)}]'
         found = self.ask(f"{{ runsOrError(filter: {{{wanted}}}) {{ ... on Runs {{ results {{ runId }} }} }} }}")
-        return bool(found["runsOrError"]["results"])
+        return len(found["runsOrError"]["results"])
 
     def forget(self) -> None:
         """Delete all that Dagster remembers, as a lost disk does; nothing of it may run but consumers."""

@@ -89,6 +89,24 @@ def terminate_in_the_ui(group: ShakenGroup, room: DagsterRoom) -> None:
     assert line.incarnation in gone_in_order(group.assert_right())
 
 
+def frozen_and_then_killed(group: ShakenGroup, room: DagsterRoom) -> None:
+    """The one that reads hangs, is asked to end, and dies: the runs that come in its place must begin."""
+    before = group.look()
+    (reader,) = readers_of(before)
+    held, incarnation, pid = (
+        owned_by(before, reader),
+        line_of(before, reader).incarnation,
+        pid_of_consumer(before, reader),
+    )
+    assert incarnation is not None
+    os.kill(pid, signal.SIGSTOP)
+    group.wait_read(held)
+    wait_until(lambda: room.count_runs("consumer_job", "CANCELING"), 60, "it is asked to end")
+    os.kill(pid, signal.SIGKILL)
+    group.deaths[incarnation] = now()
+    group.wait_settled(1, without=[incarnation])
+
+
 def without_eyes(group: ShakenGroup, room: DagsterRoom) -> None:
     """Webserver and code server die and come again: the same consumers read on."""
     before = group.look()
@@ -118,7 +136,8 @@ def without_memory(group: ShakenGroup, room: DagsterRoom) -> None:
     """All that Dagster knew is lost: nobody is started twice, and who dies then is replaced all the same."""
     before = group.look()
     room.kill(room.daemon)  # from here on nobody starts a run, and the one at work would write into what is deleted
-    wait_until(lambda: not room.has_rebalance(), 60, "the rebalance at work is over")
+    at_work = ("STARTING", "STARTED", "CANCELING")
+    wait_until(lambda: not room.count_runs("rebalance_job", *at_work), 60, "the rebalance at work is over")
     room.kill(room.webserver, room.code_server)
     room.forget()
     room.start()
@@ -144,6 +163,7 @@ def test_whatever_of_dagster_dies_the_group_goes_on(kafka: EmbeddedKafka, group:
             found = group.wait_settled(1)
             group.wait_read(frozenset(found.current))
             terminate_in_the_ui(group, room)
+            frozen_and_then_killed(group, room)
             without_eyes(group, room)
             speed = BUSY
             without_daemon(group, room)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.maintenance import LOCK_FILE, maintenance_lock
 from kgs_core.ports import CommitOutcome
 from tests.sink import Sink
@@ -139,6 +141,8 @@ def test_lock_in_a_lake_that_is_not_there_is_a_plain_error(tmp_path):
 
 
 def test_lock_file_is_no_table(storage, sink):
+    lake = open_lake(LakeSettings(root=storage.root))
+    before = lake.folders("")
     with maintenance_lock(storage):
         assert (Path(storage.root) / LOCK_FILE).is_file()
-    assert LOCK_FILE.startswith("_")
+        assert lake.folders("") == before
