@@ -88,6 +88,19 @@ def freeze_whole_run(nemesis: Nemesis) -> Heal:
     return frozen(_whole(nemesis))
 
 
+def freeze_and_kill(nemesis: Nemesis) -> Heal:
+    """A machine that hangs, and is then switched off: what was sent to it meanwhile is never heard."""
+    processes = _whole(nemesis)
+    frozen(processes)
+
+    def kill() -> None:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    return kill
+
+
 def start_a_twin(nemesis: Nemesis) -> None:
     """A second process of a consumer, which nobody asked for."""
     nemesis.stage.start_by_hand(nemesis.choose_consumer())
@@ -110,5 +123,8 @@ _SPARK = tuple(
     Fault(strike, "spark", fits=lambda stage: stage.options.spark)
     for strike in (kill_jvm, kill_worker, freeze_jvm, freeze_worker)
 )
-_CONSUMERS = (kill_driver, kill_whole_run, end_driver, freeze_driver, freeze_whole_run, start_a_twin, slow_consumer)
+_CONSUMERS = (
+    *(kill_driver, kill_whole_run, end_driver, freeze_driver, freeze_whole_run, freeze_and_kill),
+    *(start_a_twin, slow_consumer),
+)
 FAULTS = (*_SPARK, *(Fault(strike, "consumers") for strike in _CONSUMERS))
