@@ -32,8 +32,9 @@ POSITION_FIELDS = {
 WEATHER_FIELDS = {"event_time": "timestamp", "airport": "string", **dict.fromkeys(MEASURED.values(), "double")}
 
 
-# A day passes in minutes, so everything that decides is faster than by default. Noon needs three or four consumers of
-# this capacity, the night one.
+# A day passes in minutes, so everything that decides is faster than by default. The window holds just enough readings of
+# Dagster's sensor, one a second, for a step to be followed. Noon needs three or four consumers of this capacity, the night
+# one.
 PACKING = {
     "packing_capacity_bytes_per_s": 160_000,
     "consumer_capacity_bytes_per_s": 200_000,
@@ -41,7 +42,7 @@ PACKING = {
     "spare_consumers": 1,
     "sentinel_timeout_s": 15,
 }
-MONITOR = {"window_s": 10}
+MONITOR = {"window_s": 15}
 MEMBERSHIP = {
     "suspect_after_s": 10,
     "start_attempts": 10,  # people kill consumers here for the fun of it

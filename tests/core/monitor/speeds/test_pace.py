@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kgs_core.demo.layout import MONITOR
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
 
@@ -219,3 +220,10 @@ def test_whatever_the_load_does_it_is_known_four_seconds_after_a_rise_and_nine_a
         known_after = 30.0 if not steps else 4.0 if level > before else 9.0
         if time_s - begins > known_after + len([n for n in missed if begins <= n <= time_s]):
             assert found == pytest.approx((level,) * len(SHARES), rel=0.05), (time_s, changes)
+
+
+def test_the_demonstrations_window_holds_enough_readings_of_dagsters_sensor_to_follow_a_step():
+    """It measures a little less often than once a second: as a window that is shorter by that, once a second."""
+    window = Window(MONITOR["window_s"] / 1.1, 5.0)
+    found = dict(loads(readings(step(2.0), 66, deviation=0.05), window))
+    assert found[65.0] == pytest.approx((2.0, 2.0, 2.0, 2.0), rel=0.1)
