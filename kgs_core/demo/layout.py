@@ -32,9 +32,9 @@ POSITION_FIELDS = {
 WEATHER_FIELDS = {"event_time": "timestamp", "airport": "string", **dict.fromkeys(MEASURED.values(), "double")}
 
 
-# A day passes in minutes, so everything that decides is faster than by default. The window holds just enough readings of
-# Dagster's sensor, one a second, for a step to be followed. Noon needs three or four consumers of this capacity, the night
-# one.
+# A day passes in minutes, so everything that decides is faster than by default. The window holds just enough readings
+# of Dagster's sensor, one a second, for a step to be followed. Noon needs three or four consumers of this capacity, the
+# night one.
 PACKING = {
     "packing_capacity_bytes_per_s": 160_000,
     "consumer_capacity_bytes_per_s": 200_000,

@@ -21,7 +21,7 @@ from tests.system.k8s.live_group import (
     LiveGroup,
     group_in_cluster,
     incarnations,
-    read_again_told,
+    outage_told,
     readers_of,
     spares_of,
 )
@@ -103,7 +103,7 @@ def test_killed_and_its_job_deleted_and_terminated(
     found = group.as_usual()
     first, second = readers_of(found)
     (spare,) = spares_of(found)
-    with read_again_told(group, found, first, tmp_path, capsys):
+    with outage_told(group, found, first, tmp_path, capsys):
         group.kubectl.attempt("exec", group.name_of(first), "--", "sh", "-c", "kill -9 -1")
     group.kubectl("delete", "job", "--wait=false", "-l", f"{RUN_ID}={run_of(group, second)}")
     with webserver(group.kubectl) as address:

@@ -20,7 +20,7 @@ from tests.system.k8s.live_group import (
     LiveGroup,
     group_in_cluster,
     incarnations,
-    read_again_told,
+    outage_told,
     readers_of,
     spares_of,
 )
@@ -78,7 +78,7 @@ def test_killed_and_out_of_memory(group: LiveGroup, tmp_path: Path, capsys: pyte
     found = group.as_usual()
     first, second = readers_of(found)
     pod = group.name_of(second)
-    with read_again_told(group, found, first, tmp_path, capsys):
+    with outage_told(group, found, first, tmp_path, capsys):
         group.kubectl.kill(group.name_of(first))
     group.kubectl.attempt("exec", "-i", pod, "--", "python", "-", given=HOG)
     group.kubectl.wait_log(CONTROL, rf"consumer {second} ended: .*OOMKilled")
