@@ -34,7 +34,7 @@ CONTROLS = {"dagster": (), "bare": ("--bare",)}
 _START_S, _REST_S, _LONGEST_S = 240.0, 180.0, 120.0
 _QUIET_S = 10.0
 _POLL_S = 0.05
-_AFTER_S = 10.0
+_DRAWN_BEFORE_S, _DRAWN_AFTER_S = 3.0, 10.0
 _LINES_SHOWN = 8
 _TOPIC = "flights.jfk"
 _PER_READER = 130_000.0
@@ -177,9 +177,9 @@ def _stepped(
     joined_s = written_s + (started_s(group.watch.view) or 0.0)
     ends = (0.0, measured_s, written_s, joined_s, balanced_s)
     parts = {name: round(after - before, 2) for name, (before, after) in zip(PARTS, pairwise(ends), strict=True)}
-    over = time.monotonic() + _AFTER_S
+    over = time.monotonic() + _DRAWN_AFTER_S
     group.wait(lambda _: time.monotonic() > over, _LONGEST_S, "looked at")
-    course = {round(at - began, 2): values for at, values in group.course.items() if at > began - _AFTER_S}
+    course = {round(at - began, 2): values for at, values in group.course.items() if at > began - _DRAWN_BEFORE_S}
     return sum(change.moved for change in changes), round(balanced_s, 2), parts, course
 
 
