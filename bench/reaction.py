@@ -78,7 +78,7 @@ def run_reactions(
     for control in controls:
         place = folder / control
         with _demonstration(place, CONTROLS[control]) as demo, _opened(place, demo) as watch, _Load(place) as load:
-            group = _Group(watch, load, demo)
+            group = _Demonstrated(watch, load, demo)
             for strike in strikes:
                 load.readers = 1
                 group.wait(_Rest().is_long, _REST_S, "at rest, with one reader and a spare")
@@ -117,7 +117,7 @@ def _position(generator: random.Random) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _Demonstrated:
     watch: GroupWatch
     load: _Load
     demo: ChildProcess
@@ -141,7 +141,7 @@ class _Group:
         self.course[time.monotonic()] = (produced, measured, read)
 
 
-def _struck(group: _Group, strike: int) -> tuple[int, float]:
+def _struck(group: _Demonstrated, strike: int) -> tuple[int, float]:
     before = group.watch.look(with_lake=False)
     victim = max((row for row in before.consumers if row.partitions), key=lambda row: len(row.partitions))
     held, incarnation = set(victim.partitions), victim.incarnation
@@ -164,7 +164,7 @@ def _struck(group: _Group, strike: int) -> tuple[int, float]:
 
 
 def _stepped(
-    group: _Group, readers: int
+    group: _Demonstrated, readers: int
 ) -> tuple[int, float, Mapping[str, float], Mapping[float, tuple[float, float, float]]]:
     began, began_ms = time.monotonic(), time.time() * 1000
     group.load.readers = readers

@@ -62,10 +62,7 @@ class RebalanceRun:
         self.problems: tuple[str, ...] = ()
 
     def measure_for_record(self) -> Measured | None:
-        """The measurement that the change was decided by: that of `measure`, unless it began before the run.
-
-        None: the run does not pack, and what began before it was not packed by a measurement that is still there.
-        """
+        """The measurement that the change was decided by, also before the run; None: gone, and it does not pack."""
         found = self._reference.packed_by(self._ports.feed)
         return self.measure() if found is None and self._reference.packs else found
 
