@@ -44,6 +44,11 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(statistics.median(found), found[0], found[-1], len(found))
 
 
+def nearest_rank(ascending: Sequence[float], share: float) -> float | None:
+    """The value that a share of all lies at or below; None: there is none."""
+    return ascending[min(len(ascending) - 1, int(share * len(ascending)))] if ascending else None
+
+
 def significant(value: float, digits: int) -> str:
     """A number to so many significant digits, never in powers of ten; whole numbers are not cut."""
     if value == 0:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from bench.delay_proxy import DelayProxy
+from bench.figures import nearest_rank
 from bench.lake_writer import (
     SCHEMA,
     TABLE,
@@ -125,7 +126,7 @@ def _run(
     counted = _counter(proxy)
     records = _in_processes(root, options, writers, commit, plan, counted)
     requests = counted()
-    seconds = sorted(s for record in records for s in record.commit_s)
+    seconds = sorted(round(s, 3) for record in records for s in record.commit_s)
     per_writer = [len(record.commit_s) for record in records]
     lost, doubled = judge_table(near, TABLE, records)
     return LakeRow(
@@ -134,8 +135,8 @@ def _run(
         partitions=plan.partitions,
         commit=commit,
         commits_per_s=round(sum(record.in_time for record in records) / plan.seconds, 2),
-        p50_s=_quantile(seconds, 0.5),
-        p99_s=_quantile(seconds, 0.99),
+        p50_s=nearest_rank(seconds, 0.5),
+        p99_s=nearest_rank(seconds, 0.99),
         least=min(per_writer),
         most=max(per_writer),
         requests_per_commit=round(sum(requests.values()) / len(seconds), 1) if proxy and seconds else None,
@@ -190,10 +191,6 @@ def _keep_barrier(barrier: Barrier) -> None:
 
 def _run_job(job: WriterJob) -> list[WriterRecord]:
     return run_writers(job, lambda: _barriers[0].wait(_MEET_TIMEOUT_S))
-
-
-def _quantile(ascending: Sequence[float], share: float) -> float | None:
-    return round(ascending[min(len(ascending) - 1, int(share * len(ascending)))], 3) if ascending else None
 
 
 def log_sizes(storage: Storage, table: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _WIDTH_IN_FILE = 120
     metavar="KIND,KIND",
     help="What is done to it.",
 )
-@click.option("--count", type=click.IntRange(1, 1000), default=10, show_default=True, help="Strikes of each kind.")
+@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Strikes of each kind.")
 @json_option
 @plot_option
 def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path | None, plot_file: Path | None) -> None:
@@ -56,20 +56,17 @@ def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path |
 
 def print_reactions(found: "Sequence[Reaction]") -> None:
     """A row for each control and strike; parts of a step are medians."""
+    from bench.figures import nearest_rank
     from bench.reaction import PARTS
 
     names_left = ("control", "strike")
     table = plain_table(*names_left, "count", "p50 s", "p90 s", "max s", *PARTS, left=names_left)
     for (control, strike), group in grouped(((each.control, each.strike), each) for each in found).items():
         ordered = sorted(each.seconds for each in group)
-        figures = (_rank(ordered, 0.5), _rank(ordered, 0.9), ordered[-1])
-        parts = [_rank(sorted(each.parts[name] for each in group if each.parts), 0.5) for name in PARTS]
+        figures = (nearest_rank(ordered, 0.5), nearest_rank(ordered, 0.9), ordered[-1])
+        parts = [nearest_rank(sorted(each.parts[name] for each in group if each.parts), 0.5) for name in PARTS]
         table.add_row(control, strike, str(len(ordered)), *map(_text, (*figures, *parts)))
     print_table(output_console(_WIDTH_IN_FILE), table)
-
-
-def _rank(ordered: Sequence[float], share: float) -> float | None:
-    return ordered[int(share * (len(ordered) - 1) + 0.5)] if ordered else None
 
 
 def _text(seconds: float | None) -> str:
