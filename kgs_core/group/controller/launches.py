@@ -6,10 +6,13 @@ from dataclasses import replace
 from kgs_core.group.controller.state import ControllerState, KnownRuns
 from kgs_core.group.protocol import RunState
 from kgs_core.group.view.events import Command, FleetSeen, Launch, Note, StartFailed, Stop
-from kgs_core.group.view.restart_policy import retry_after_s
+from kgs_core.group.view.restart_policy import Starts, retry_after_s
 from kgs_core.model import ConsumerId
+from kgs_core.planning.shares import shares_of
 from kgs_core.ports import Run
 
+SPARES_WAIT_S = 15.0
+"""How long a spare is not launched for the sake of a consumer that starts to read; most have joined by then."""
 _SLACK_S = 1.0
 """A run may look this much older than its launch and still be its run: fleets use other clocks."""
 
@@ -53,7 +56,7 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
     if not state.options.launches or fleet.runs is None or not has_word:
         return state, ()
     starts = state.starts(now)
-    launch = starts.launch
+    launch = _launched_now(state, starts)
     unwanted = sorted({run.handle for run in _unwanted(state)} - fleet.stopped)
     overdue = sorted(starts.overdue - fleet.stopped - {*unwanted})
     asked = replace(
@@ -73,6 +76,14 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
     commands += [Launch(consumer) for consumer in launch]
     said = replace(state.said, quarantined=starts.quarantined)
     return replace(state, fleet=asked, said=said), tuple(commands)
+
+
+def _launched_now(state: ControllerState, starts: Starts) -> tuple[ConsumerId, ...]:
+    """Who is due; spares only once the readers have joined, for one that starts beside them takes their processors."""
+    readers = shares_of(state.target.assignment).keys() if state.target else ()
+    just_launched = {consumer for consumer, age_s in starts.starting.items() if age_s < SPARES_WAIT_S}
+    due = [consumer for consumer in starts.launch if consumer in readers]
+    return tuple(due) if due or just_launched.intersection(readers) else starts.launch
 
 
 def _is_shown(consumer: ConsumerId, age_s: float, event: FleetSeen) -> bool:

@@ -71,7 +71,7 @@ class GroupHealth:
         dead = {m.consumer for m in (*listed, *self.view.unmarked) if m.incarnation in self.view.dead}
         newest = self.view.newest()
         gone = {consumer for consumer, member in newest.items() if self._is_gone(member)}
-        return frozenset(gone | (dead - newest.keys())) - self.starts.starting
+        return frozenset(gone | (dead - newest.keys())) - self.starts.starting.keys()
 
     def upsets(self, known_partitions: Set[TopicPartition] | None) -> frozenset[Disruption]:
         """Everything that makes a plan for the Target a thing of the past."""

@@ -51,7 +51,7 @@ class Starts:
         launch: wanted consumers to start now, ascending.
         waiting: consumers whose next start has to wait -> seconds; those quarantined among them.
         quarantined: consumers whose last starts all failed, `start_attempts` in a row or more.
-        starting: consumers with a run that has time left for its first report.
+        starting: consumers with a run that has time left for its first report -> its age, s.
         running: consumers with a run that has not ended, starting or not.
         overdue: handles of runs that have not reported in time.
         failures: consumers whose last starts failed -> how many in a row.
@@ -63,7 +63,7 @@ class Starts:
     launch: tuple[ConsumerId, ...] = ()
     waiting: Mapping[ConsumerId, float] = field(default_factory=dict)
     quarantined: frozenset[ConsumerId] = frozenset()
-    starting: frozenset[ConsumerId] = frozenset()
+    starting: Mapping[ConsumerId, float] = field(default_factory=dict)
     running: frozenset[ConsumerId] = frozenset()
     overdue: frozenset[str] = frozenset()
     failures: Mapping[ConsumerId, int] = field(default_factory=dict)
@@ -119,12 +119,12 @@ def plan_starts(wanted: Collection[ConsumerId], history: History, settings: Memb
     quarantined = frozenset(c for c in waiting if failures[c] >= settings.start_attempts) - history.present
     held_s = _held_s(quarantined & said.keys(), starts, settings)
     absent = frozenset(wanted) - running - history.present - waiting.keys()
-    is_starting = frozenset(c for c, attempts in starts.items() if attempts[-1][1] is _Fate.STARTING)
+    shown = {c: attempts[-1][0] for c, attempts in starts.items() if attempts[-1][1] is _Fate.STARTING}
     return Starts(
         launch=tuple(sorted(c for c in absent if not held_s or fates.was_ended(c))),
         waiting=waiting,
         quarantined=quarantined,
-        starting=is_starting | history.launched.keys(),
+        starting={**shown, **history.launched},
         running=running,
         overdue=frozenset(run.handle for run, fate in fates.of_runs if fate is _Fate.OVERDUE),
         failures=failures,
