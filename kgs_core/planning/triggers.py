@@ -25,7 +25,6 @@ class Reason(StrEnum):
 
     OVERLOADED = "consumer above consumer_capacity"
     UNOWNED = "partition without owner"
-    DIFFERENT = "current differs from target"
     LOST = "consumer lost"
     RESTARTED = "consumer restarted"
     FAILING = "consumer keeps failing"
@@ -119,11 +118,6 @@ def _partitions(assignment: Assignment) -> frozenset[TopicPartition]:
     return frozenset(assignment)
 
 
-@kept
-def _differing(owner: Assignment, target: Assignment) -> frozenset[TopicPartition]:
-    return frozenset(p for p in owner if owner[p] != target.get(p))
-
-
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """A rebalance is due: to carry out `plan`, for these reasons."""
@@ -150,10 +144,13 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
 
     - one about owners or consumers also when the plan is the target's own and a partition only has to be handed over
       to a consumer that has joined: nobody else would carry it out;
-    - a consumer above capacity only if the plan relieves it: a partition too fast for any consumer, or `max_consumers`,
-      must not keep the group moving;
+    - a consumer above capacity only if the plan relieves it more than the target does, or as much and waits for fewer
+      consumers to join: a partition too fast for any consumer, `max_consumers`, or a change that is under way must not
+      keep the group moving;
     - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
       what is moved for them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
+
+    A partition that is not yet where the target has it asks for nothing: to hand it over needs no other plan.
 
     References:
         Landau 2022, section "Controller", the Sentinel state.
@@ -192,18 +189,17 @@ def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> 
     """
     known = load.write_speeds().keys()
     wanted = shares_of(watched.target).keys()
-    owner, target = watched.current, watched.target
-    are_owned = known <= owner.keys()
-    has_changed = known != target.keys()
+    owned, target = watched.current.keys(), watched.target.keys()
+    are_owned = known <= owned
+    has_changed = known != target
     overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings)
     found = (
         ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
-        ExitCondition(Reason.UNOWNED, partitions=() if are_owned else tuple(sorted(known - owner.keys()))),
-        ExitCondition(Reason.DIFFERENT, partitions=tuple(sorted(_differing(owner, target)))),
+        ExitCondition(Reason.UNOWNED, partitions=() if are_owned else tuple(sorted(known - owned))),
         ExitCondition(Reason.LOST, tuple(sorted(watched.lost & wanted))),
         ExitCondition(Reason.RESTARTED, tuple(sorted(watched.restarted & wanted))),
         ExitCondition(Reason.FAILING, tuple(sorted(watched.failing & wanted))),
-        ExitCondition(Reason.CHANGED, partitions=tuple(sorted(known ^ target.keys())) if has_changed else ()),
+        ExitCondition(Reason.CHANGED, partitions=tuple(sorted(known ^ target)) if has_changed else ()),
     )
     holding = tuple(condition for condition in found if condition.consumers or condition.partitions)
     is_calm = not load.unknown and are_owned
@@ -236,9 +232,14 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
     speeds = load.packed_speeds(settings.catch_up_s)
-    before = sum(_overloaded(watched.placed(), speeds, settings).values())
+    is_sooner = _awaited(plan.target, watched) < _awaited(watched.target, watched)
+    before = sum(_overloaded(watched.placed() if is_sooner else watched.target, speeds, settings).values())
     after = sum(_overloaded(plan.target, speeds, settings).values())
-    return after <= (1 - RELIEF) * before
+    return before > 0 and after <= (1 - RELIEF) * before
+
+
+def _awaited(assignment: Assignment, watched: Watched) -> int:
+    return len(shares_of(assignment).keys() - watched.joined)
 
 
 def _overloaded(

@@ -17,7 +17,6 @@ SPEEDS = {"a": 30, "b": 20, "u": 10}
 TRIGGERS = {
     Reason.OVERLOADED: ({}, {1: "ad", 2: "b", 3: "u"}, {}, {"a": 70, "d": 60}),
     Reason.UNOWNED: ({}, THREE, {}, {"new": 5}),
-    Reason.DIFFERENT: ({"current": {1: "a", 2: "bd", 3: "u"}}, {1: "ad", 2: "b", 3: "u"}, {}, {"d": 5}),
     Reason.LOST: ({"current": THREE}, {**THREE, 4: "d"}, {"lost": {4}}, {"d": 5}),
     Reason.RESTARTED: ({"current": {1: "a", 3: "u"}}, THREE, {"restarted": {2}}, {}),
     Reason.FAILING: ({"current": THREE}, {**THREE, 4: "d"}, {"failing": {4}}, {"d": 5}),
