@@ -18,7 +18,7 @@ from kgs_core.group.protocol import Process
 from kgs_core.group.view.restart_policy import retry_after_s
 from kgs_core.model import ConsumerId
 from kgs_core.ports import Run
-from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone
+from kgs_dagster.pods import api_of, delete_jobs_of, in_cluster, pod_template, pods_are_gone, runs_without_pods
 from kgs_dagster.run_process import ENDED, NOT_ENDED, ask_to_end, database, process_of, send_signal
 from kgs_dagster.run_records import RunRecords
 from kgs_dagster.settings import GroupConfig
@@ -39,6 +39,8 @@ _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
 _REMEMBERED_S = 3600.0
 _LONGEST_MEMORY_S = 30 * 86_400.0
 _SAME_LOOK_S = 0.5
+_PODS_EVERY_S, _PODS_AGAIN_S = 2.0, 30.0
+"""Between two looks at all pods of the group, and after one that the cluster did not answer."""
 _LATE_JOB_S = 120.0
 """Until the Job of a run that is over is deleted: see `delete_late_jobs`, which is asked for twice a minute."""
 
@@ -84,7 +86,8 @@ class DagsterFleet:
         self._records = RunRecords(instance, {GROUP: group.name, ROLE: CONSUMER_ROLE})
         self._unwanted: set[str] | None = None
         self._open_runs: frozenset[str] = frozenset()
-        self._looked_s = float("-inf")
+        self._looked_s = self._pods_due_s = float("-inf")
+        self._without_pods: frozenset[str] = frozenset()
 
     def runs(self) -> tuple[Run, ...]:
         """Every run that has not ended, and those that ended of late but the unwanted; oldest first.
@@ -100,6 +103,7 @@ class DagsterFleet:
             unwanted = self._unwanted
             memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
             records = self._records.look(now, memory_s)
+            self._look_at_pods()
             runs = [self._run(record, now) for record in records]
         self._open_runs = frozenset(r.dagster_run.run_id for r in records if r.dagster_run.status not in ENDED)
         self._looked_s = now
@@ -160,12 +164,15 @@ class DagsterFleet:
     def is_dead(self, process: Process) -> bool | None:
         """Whether a process is gone for certain: its run is over, too, or Dagster has never heard of it.
 
-        None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`.
+        None when that cannot be told from here, and while its run counts as running: see `close_lost_runs`. In a
+        cluster a run's pods tell it before Dagster has noticed.
 
         Raises:
             TransientError: Dagster's database does not answer.
         """
         with database("runs cannot be read"):
+            if process.run_id in self._without_pods:
+                return True
             is_over = self._is_over(process.run_id)
             # A cluster is asked about few: each of a hundred consumers, every second, would be too much for it
             gone = None if not is_over and in_cluster(self._instance) else self._is_gone(process)
@@ -224,6 +231,13 @@ class DagsterFleet:
         with database("Jobs of runs that are over cannot be deleted"):
             return delete_jobs_of(api_of(self._instance.run_launcher), over)
 
+    def _look_at_pods(self) -> None:
+        if not in_cluster(self._instance) or self._clock() < self._pods_due_s:
+            return
+        found = runs_without_pods(api_of(self._instance.run_launcher), self._group.name)
+        self._without_pods |= found or frozenset()
+        self._pods_due_s = self._clock() + (_PODS_AGAIN_S if found is None else _PODS_EVERY_S)
+
     def _is_over(self, run_id: str) -> bool:
         """Whether a run has ended, or is unknown; as `runs` has found it, where that was just now."""
         if not run_id:
@@ -263,7 +277,7 @@ class DagsterFleet:
         number = run.tags.get(CONSUMER, "")
         if not number.isdigit():
             return None
-        is_over = run.status in ENDED and not self._still_lives(record, now)
+        is_over = run.run_id in self._without_pods or (run.status in ENDED and not self._still_lives(record, now))
         age_s = max(0.0, now - record.create_timestamp.timestamp())
         return Run(ConsumerId(int(number)), run.run_id, age_s, is_over, _EXIT_CODES.get(run.status))
 

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from kgs_core.errors import PortError
-from kgs_core.fleet.consumer_pod import JOB_SPEC, KEEP_ENDED_S, pod_parts
+from kgs_core.fleet.consumer_pod import JOB_SPEC, KEEP_ENDED_S, consumer_labels, pod_parts
 from kgs_core.fleet.kubernetes_api import KubernetesApi, default_api
 from kgs_core.fleet.kubernetes_jobs import living_pods, pods_to_come
 from kgs_core.model import ConsumerId
@@ -58,6 +58,21 @@ def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
     return not pods_to_come(jobs) and not living_pods(pods)
 
 
+def runs_without_pods(api: KubernetesApi, group: str) -> frozenset[str] | None:
+    """Runs of a group's consumers whose pods are there and have all ended; None where the cluster does not tell.
+
+    A pod that is not there any more, its Job may replace: see `pods_are_gone`.
+    """
+    selector = ",".join(f"{label}={value}" for label, value in consumer_labels(group).items())
+    try:
+        pods = [pod for pod in api.pods(selector) if _RUN_LABEL in pod["metadata"]["labels"]]
+    except PortError as e:
+        _log.warning("which consumers' pods have ended is not known: %s", e)
+        return None
+    living = living_pods(pods)
+    return frozenset(map(_run_id, pods)) - {_run_id(pod) for pod in pods if pod["metadata"]["uid"] in living}
+
+
 def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collection[str]]) -> tuple[str, ...]:
     """Delete Jobs that have not ended and whose runs are over, and return these runs.
 
@@ -74,5 +89,5 @@ def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collect
     return tuple(late)
 
 
-def _run_id(job: Mapping[str, Any]) -> str:
-    return str(job["metadata"]["labels"][_RUN_LABEL])
+def _run_id(of: Mapping[str, Any]) -> str:
+    return str(of["metadata"]["labels"][_RUN_LABEL])

@@ -10,6 +10,7 @@ from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 from dagster._time import get_current_timestamp
 
 from kgs_core.fleet.consumer_pod import grace_period_s
+from kgs_core.group.protocol import Process
 from kgs_core.model import ConsumerId
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.launch import POD, DagsterFleet, consumer_run_request
@@ -209,6 +210,37 @@ def test_a_cluster_that_does_not_tell_leaves_it_open(where, caplog, verb):
     where.cluster.forbidden.clear()
     where.cluster.fault = lambda *_: 500
     assert gone(where, run_id) is None
+
+
+def test_a_consumer_whose_pod_has_ended_is_dead_before_dagster_notices(where):
+    """Run monitoring looks every few seconds, and only then marks the run as failed: partitions lay unread for that."""
+    killed, reading, removed = (launched(where, group(), number) for number in (1, 2, 3))
+    other = launched(where, group("h"), 4)
+    pods = {number: where.cluster.run(number) for number in (1, 2, 3, 4)}
+    where.cluster.end(pods[1], 137)
+    where.cluster.end(pods[4], 137)
+    where.cluster.remove(pods[3])
+    fleet = later(where, 0)
+    over = {run.handle: run.is_over for run in fleet.runs() if run.handle in (killed, reading, removed, other)}
+    assert over == {killed: True, reading: False, removed: False}
+    dead = {run: fleet.is_dead(Process({"run_id": run})) for run in (killed, reading, removed)}
+    assert dead == {killed: True, reading: None, removed: None}
+    assert where.instance.get_run_by_id(killed).status not in ENDED
+
+
+def test_a_cluster_that_does_not_tell_of_pods_is_asked_again_later(where, caplog):
+    killed = launched(where, group())
+    where.cluster.end(where.cluster.run(3), 137)
+    where.cluster.forbidden.add(("list", "pods"))
+    now = get_current_timestamp()
+    fleet = DagsterFleet(where.instance, group(), clock=lambda: now)
+    for _ in range(3):
+        assert not any(run.is_over for run in fleet.runs() if run.handle == killed)
+        now += 5
+    assert caplog.text.count("give its Role the verb 'list' on resources ['pods']") == 1
+    where.cluster.forbidden.clear()
+    now += 30
+    assert [run.is_over for run in fleet.runs() if run.handle == killed] == [True]
 
 
 def give_up(where, run_id):
