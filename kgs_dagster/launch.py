@@ -39,7 +39,7 @@ _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
 _REMEMBERED_S = 3600.0
 _LONGEST_MEMORY_S = 30 * 86_400.0
 _SAME_LOOK_S = 0.5
-_PODS_EVERY_S, _PODS_AGAIN_S = 2.0, 30.0
+_PODS_EVERY_S, _PODS_AGAIN_S = 1.0, 30.0
 """Between two looks at all pods of the group, and after one that the cluster did not answer."""
 _LATE_JOB_S = 120.0
 """Until the Job of a run that is over is deleted: see `delete_late_jobs`, which is asked for twice a minute."""

@@ -73,6 +73,20 @@ def test_a_tick_ends_when_a_decision_falls(watched):
     assert request.tags.items() >= tags.items()
 
 
+def test_the_change_under_way_stands_while_the_load_goes_on_changing_and_its_consumer_starts(watched):
+    """Each Target of these would move other partitions, and none would relieve anybody sooner."""
+    watched.load = GROWN
+    watched.evaluate()
+    stands = watched.sim.topics.log(TARGETS)[-1].offset
+    for a, b in ((70, 80), (60, 85), (90, 65)):
+        watched.load = {**GROWN, "a": a, "b": b}
+        assert "g/3/1" in keys(watched.evaluate())
+        assert watched.sim.topics.log(TARGETS)[-1].offset == stands
+    watched.load = {**GROWN, "a": 110, "c": 90}
+    watched.evaluate()
+    assert watched.sim.topics.log(TARGETS)[-1].offset > stands, "it does not suffice any more"
+
+
 def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(watched):
     """However late it begins; price, gaps, alternatives and speeds are those of the moment of the decision."""
     watched.grows()
