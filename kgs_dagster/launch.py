@@ -39,8 +39,11 @@ _EXIT_CODES = {dg.DagsterRunStatus.SUCCESS: 0, dg.DagsterRunStatus.FAILURE: 1}
 _REMEMBERED_S = 3600.0
 _LONGEST_MEMORY_S = 30 * 86_400.0
 _SAME_LOOK_S = 0.5
-_PODS_EVERY_S, _PODS_AGAIN_S = 1.0, 30.0
-"""Between two looks at all pods of the group, and after one that the cluster did not answer."""
+_PODS_EVERY_S, _PODS_PATIENCE, _PODS_AGAIN_S = 1.0, 5.0, 30.0
+"""Between two looks at all pods of the group, by a factor more where they take long; after one without an answer."""
+_POD_LOOK_TIMEOUT_S = (1.0, 2.0)
+"""Every look at the group waits for it, and without an answer Dagster tells of a death, only later."""
+_ATTEMPTS_LOOKED_AT = 100
 _LATE_JOB_S = 120.0
 """Until the Job of a run that is over is deleted: see `delete_late_jobs`, which is asked for twice a minute."""
 
@@ -102,8 +105,8 @@ class DagsterFleet:
                 self._unwanted = {*self._instance.get_run_ids(wanted)}
             unwanted = self._unwanted
             memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
+            self._look_at_pods()  # first: a run that ends well in between has said so
             records = self._records.look(now, memory_s)
-            self._look_at_pods()
             runs = [self._run(record, now) for record in records]
         self._open_runs = frozenset(r.dagster_run.run_id for r in records if r.dagster_run.status not in ENDED)
         self._looked_s = now
@@ -115,12 +118,16 @@ class DagsterFleet:
         return in_cluster(self._instance)
 
     def next_attempt(self, consumer: ConsumerId) -> int:
-        """Number of the attempt to ask for: that of the newest run, and one; 1 where there is none."""
+        """Number of the attempt to ask for: the highest of the newest runs, and one; 1 where there is none.
+
+        The newest may be an older one that somebody has executed again, with its tags: Dagster passes over in silence
+        what was asked for before.
+        """
         wanted = dg.RunsFilter(tags=consumer_tags(self._group, consumer))
         with database("runs cannot be read"):
-            newest = self._instance.get_run_records(wanted, limit=1)
-        attempt = attempt_of(newest[0].dagster_run.tags) if newest else ""
-        return int(attempt) + 1 if attempt.isdigit() else 1
+            newest = self._instance.get_run_records(wanted, limit=_ATTEMPTS_LOOKED_AT)
+        attempts = [attempt_of(record.dagster_run.tags) for record in newest]
+        return max((int(attempt) for attempt in attempts if attempt.isdigit()), default=0) + 1
 
     def start(self, consumer: ConsumerId) -> Run:
         """Refused: runs are started by those who ask Dagster for them.
@@ -232,11 +239,14 @@ class DagsterFleet:
             return delete_jobs_of(api_of(self._instance.run_launcher), over)
 
     def _look_at_pods(self) -> None:
-        if not in_cluster(self._instance) or self._clock() < self._pods_due_s:
+        now = self._clock()
+        if not in_cluster(self._instance) or now < self._pods_due_s:
             return
-        found = runs_without_pods(api_of(self._instance.run_launcher), self._group.name)
-        self._without_pods |= found or frozenset()
-        self._pods_due_s = self._clock() + (_PODS_AGAIN_S if found is None else _PODS_EVERY_S)
+        api = api_of(self._instance.run_launcher, _POD_LOOK_TIMEOUT_S)
+        found = runs_without_pods(api, self._group.name)
+        self._without_pods |= {run for run in (found or frozenset()) - self._without_pods if pods_are_gone(api, run)}
+        took_s = self._clock() - now
+        self._pods_due_s = now + (_PODS_AGAIN_S if found is None else max(_PODS_EVERY_S, _PODS_PATIENCE * took_s))
 
     def _is_over(self, run_id: str) -> bool:
         """Whether a run has ended, or is unknown; as `runs` has found it, where that was just now."""

@@ -12,7 +12,7 @@ import dagster as dg
 
 from kgs_core.errors import PortError
 from kgs_core.fleet.consumer_pod import JOB_SPEC, KEEP_ENDED_S, consumer_labels, pod_parts
-from kgs_core.fleet.kubernetes_api import KubernetesApi, default_api
+from kgs_core.fleet.kubernetes_api import TIMEOUT_S, KubernetesApi, default_api
 from kgs_core.fleet.kubernetes_jobs import living_pods, pods_to_come
 from kgs_core.model import ConsumerId
 from kgs_dagster.settings import GroupConfig
@@ -40,9 +40,9 @@ def in_cluster(instance: dg.DagsterInstance) -> bool:
     return any(kind.__module__.partition(".")[0] == "dagster_k8s" for kind in kinds)
 
 
-def api_of(launcher: object) -> KubernetesApi:
+def api_of(launcher: object, timeout_s: tuple[float, float] = TIMEOUT_S) -> KubernetesApi:
     """The namespace that a launcher of dagster-k8s puts Jobs into, by its credentials."""
-    return default_api(getattr(launcher, "job_namespace", "default"))
+    return default_api(getattr(launcher, "job_namespace", "default"), timeout_s)
 
 
 def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
@@ -61,7 +61,7 @@ def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
 def runs_without_pods(api: KubernetesApi, group: str) -> frozenset[str] | None:
     """Runs of a group's consumers whose pods are there and have all ended; None where the cluster does not tell.
 
-    A pod that is not there any more, its Job may replace: see `pods_are_gone`.
+    Their Jobs may still make others: see `pods_are_gone`.
     """
     selector = ",".join(f"{label}={value}" for label, value in consumer_labels(group).items())
     try:

@@ -33,10 +33,11 @@ _GONE = ("NotFound", "Conflict")  # a conflict: another one has its name
 class KubernetesApi:
     """Jobs and pods of one namespace; may be used by several threads. A refusal says which right is missing."""
 
-    def __init__(self, namespace: str, client: "ApiClient") -> None:
+    def __init__(self, namespace: str, client: "ApiClient", timeout_s: tuple[float, float] = TIMEOUT_S) -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
 
         self.namespace = namespace
+        self._timeout_s = timeout_s
         self._configuration = client.configuration
         self._batch, self._core = BatchV1Api(client), CoreV1Api(client)
 
@@ -118,7 +119,7 @@ class KubernetesApi:
         from urllib3.exceptions import HTTPError
 
         try:
-            response = call(*args, **more, _preload_content=False, _request_timeout=TIMEOUT_S)
+            response = call(*args, **more, _preload_content=False, _request_timeout=self._timeout_s)
             answer: Object = dict(json.loads(response.data))
         except ApiException as e:
             message, reason = _said(e)
@@ -173,13 +174,13 @@ def connect(environ: Mapping[str, str] | None = None) -> KubernetesApi:
     return KubernetesApi(own, client.ApiClient(configuration))
 
 
-def default_api(namespace: str) -> KubernetesApi:
+def default_api(namespace: str, timeout_s: tuple[float, float] = TIMEOUT_S) -> KubernetesApi:
     """A namespace of the cluster that this process's Kubernetes client was set up for, by dagster-k8s for example."""
     from kubernetes import client
 
     configuration = client.Configuration.get_default_copy()
     configuration.retries = False
-    return KubernetesApi(namespace, client.ApiClient(configuration))
+    return KubernetesApi(namespace, client.ApiClient(configuration), timeout_s)
 
 
 def _said(error: Any) -> tuple[str, str]:

@@ -144,9 +144,9 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
 
     - one about owners or consumers also when the plan is the target's own and a partition only has to be handed over
       to a consumer that has joined: nobody else would carry it out;
-    - a consumer above capacity only if the plan relieves it more than the target does, or as much and waits for fewer
-      consumers to join: a partition too fast for any consumer, `max_consumers`, or a change that is under way must not
-      keep the group moving;
+    - a consumer above capacity only if the plan relieves it more than the target does, in the end, or by those who have
+      joined and no less in the end: a partition too fast for any consumer, `max_consumers`, or a change that is under
+      way must not keep the group moving;
     - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
       what is moved for them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
 
@@ -231,15 +231,20 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
 
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
-    speeds = load.packed_speeds(settings.catch_up_s)
-    is_sooner = _awaited(plan.target, watched) < _awaited(watched.target, watched)
-    before = sum(_overloaded(watched.placed() if is_sooner else watched.target, speeds, settings).values())
-    after = sum(_overloaded(plan.target, speeds, settings).values())
-    return before > 0 and after <= (1 - RELIEF) * before
+    """Whether it is better in the end, or no worse in the end and better by who has joined."""
+    speeds, placed = load.packed_speeds(settings.catch_up_s), watched.placed()
 
+    def above(assignment: Assignment) -> float:
+        return sum(_overloaded(assignment, speeds, settings).values())
 
-def _awaited(assignment: Assignment, watched: Watched) -> int:
-    return len(shares_of(assignment).keys() - watched.joined)
+    def at_once(assignment: Assignment) -> float:
+        return above({p: c if c in watched.joined else placed.get(p, c) for p, c in assignment.items()})
+
+    def is_less(after: float, before: float) -> bool:
+        return before > 0 and after <= (1 - RELIEF) * before
+
+    after, stands = above(plan.target), above(watched.target)
+    return is_less(after, stands) or (after <= stands and is_less(at_once(plan.target), at_once(watched.target)))
 
 
 def _overloaded(

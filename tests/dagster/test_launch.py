@@ -82,12 +82,14 @@ def test_runs_that_ended_long_ago_are_forgotten(instance, run_of, dead):
     assert [run.consumer for run in later.runs()] == [TWO]
 
 
-def test_an_attempt_is_one_more_than_the_newest(instance, run_of):
+def test_an_attempt_is_one_more_than_the_highest(instance, run_of):
     fleet = DagsterFleet(instance, group())
     assert fleet.next_attempt(ONE) == 1
     run_of(1, Status.FAILURE, attempt=1)
     run_of(1, Status.FAILURE, attempt=4)
     run_of(2, Status.FAILURE, attempt=9)
+    assert fleet.next_attempt(ONE) == 5
+    run_of(1, Status.FAILURE, attempt=1)  # executed again in the UI, with its tags
     assert fleet.next_attempt(ONE) == 5
 
 

@@ -228,6 +228,37 @@ def test_a_consumer_whose_pod_has_ended_is_dead_before_dagster_notices(where):
     assert where.instance.get_run_by_id(killed).status not in ENDED
 
 
+def test_a_pod_that_its_job_may_replace_has_not_ended_its_run(where):
+    """backoffLimit raised by somebody, a Job suspended and resumed: the next pod reads."""
+    run = launched(where, group())
+    where.cluster.run(3)["status"] = {"phase": "Failed"}  # its Job is not over
+    now = get_current_timestamp()
+    fleet = DagsterFleet(where.instance, group(), clock=lambda: now)
+    for _ in ("to come", "there"):
+        assert [each.is_over for each in fleet.runs() if each.handle == run] == [False]
+        assert fleet.is_dead(Process({"run_id": run})) is None
+        where.cluster.make_pod(f"dagster-run-{run}", "Running")
+        now += 5
+
+
+def test_a_cluster_that_answers_late_is_asked_less_often(where, monkeypatch):
+    now, asked = get_current_timestamp(), []
+
+    def slow(*_):
+        nonlocal now
+        asked.append(now)
+        now += 2
+        return frozenset()
+
+    monkeypatch.setattr("kgs_dagster.launch.runs_without_pods", slow)
+    fleet = DagsterFleet(where.instance, group(), clock=lambda: now)
+    began = now
+    while now < began + 60:
+        fleet.runs()
+        now += 0.5
+    assert 5 <= len(asked) <= 7
+
+
 def test_a_cluster_that_does_not_tell_of_pods_is_asked_again_later(where, caplog):
     killed = launched(where, group())
     where.cluster.end(where.cluster.run(3), 137)

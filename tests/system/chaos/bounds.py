@@ -22,9 +22,10 @@ REST_S = 60.0
 DRAINED_S = 60.0
 STOPPED_S = 60.0
 GONE_S = 30.0
-LIFE_S = 180.0
+LIFE_S = 240.0
 """Lives shorter than this say nothing about growth."""
-WARM_S = 60.0
+WARM_S = 120.0
+"""A code server that is started while everything else is has its imports so late; then its memory stays."""
 MORE_DESCRIPTORS = 24
 MORE_MEMORY = 0.25
 MORE_BYTES = 64_000_000
