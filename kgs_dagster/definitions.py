@@ -13,6 +13,7 @@ from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
+from kgs_dagster.assets.group_plan import group_plan_asset
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.assets.side_tables import side_assets
@@ -90,7 +91,14 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
     common = dg.Definitions(
         assets=_owned(
-            [*lake_assets(group), *side_assets(group), *latest_assets(group), *catalog_assets(group), bill_asset(group)]
+            [
+                *lake_assets(group),
+                *side_assets(group),
+                *latest_assets(group),
+                *catalog_assets(group),
+                bill_asset(group),
+                group_plan_asset(group),
+            ]
         ),
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,

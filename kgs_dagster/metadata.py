@@ -23,6 +23,8 @@ def bullets(lines: Sequence[str]) -> str:
 def table(
     rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], about: Mapping[str, str] = MappingProxyType({})
 ) -> dg.TableMetadataValue:
-    """Rows as a table; `columns`: name -> type, `about`: name -> words."""
+    """Rows as a table; `columns`: name -> type, `about`: name -> words. What a row lacks and another has is empty."""
+    found = [dict(row) for row in rows]
+    names = list(dict.fromkeys(name for row in found for name in row))
     schema = dg.TableSchema([dg.TableColumn(name, kind, about.get(name)) for name, kind in columns.items()])
-    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema)
+    return dg.MetadataValue.table([dg.TableRecord({name: row.get(name) for name in names}) for row in found], schema)

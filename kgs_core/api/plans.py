@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
+from kgs_core.api.broker_settings import broker_settings
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.api.values import (
     Partition,
@@ -27,11 +28,13 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
+from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity, Learnt, capacity_of
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, Plan, make_plan
 from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
+from kgs_core.reporting.group_load import group_sentences, group_values
 from kgs_core.reporting.plan_json import plan_values
 from kgs_core.system.files import read_text
 from kgs_core.system.first_capacity import first_flat_out
@@ -52,11 +55,13 @@ class PlanReport(Plan):
         group: the consumers as they are.
         speeds: write speeds as far as they are known, bytes/s.
         learnt: the capacity that was packed by, where it comes from, and what the group's consumers read.
+        seen: a group that kgs does not read by, as it is now; None: it is the configuration's own.
     """
 
     group: Group = field(default_factory=Group)
     speeds: WriteSpeeds = field(default_factory=dict)
     learnt: Capacity = field(default_factory=lambda: capacity_of(PackingSettings(), Learnt(), None))
+    seen: GroupLoad | None = None
 
     @property
     def assignment(self) -> dict[Partition, int]:
@@ -64,13 +69,19 @@ class PlanReport(Plan):
         return plain_keys(self.target)
 
     @property
+    def advice(self) -> list[str]:
+        """What the plan would change of a group that kgs does not read by, each in one sentence."""
+        return [] if self.seen is None else list(group_sentences(self.seen, self, self.learnt.source))
+
+    @property
     def left_out(self) -> int:
         """Partitions that somebody reads and the load does not have."""
         return len(self.group.current.keys() - self.target.keys())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as `kgs plan --json` prints them; `learnt`: see `capacity_values`."""
-        return plan_values(self) | {"learnt": capacity_values(self.learnt)}
+        """Plain values for JSON, as `kgs plan --json` prints them; see `capacity_values` and `group_values`."""
+        of_group = {} if self.seen is None else {"group": group_values(self.seen, self, self.learnt.source)}
+        return plan_values(self) | {"learnt": capacity_values(self.learnt)} | of_group
 
     def to_frame(self) -> "pd.DataFrame":
         """A row per partition: `consumer`, `bytes_per_s` (NaN: not known), `moves`; the index is `topic`, `partition`.
@@ -81,13 +92,15 @@ class PlanReport(Plan):
 
     def _repr_html_(self) -> str:
         headline = f"{self.algorithm}: {self.consumers} consumers, {len(self.moves)} moves, Rscore {self.rscore:.3g}"
-        lines = [headline, *(line for line in (self.choice, self.held_back) if line)]
+        lines = [*self.advice, headline, *(line for line in (self.choice, self.held_back) if line)]
         return f"<p>{'<br>'.join(map(escape, lines))}</p>{self.to_frame().to_html(max_rows=20)}"
 
 
 def plan(  # noqa: PLR0913 - keywords with defaults
     config: Config | None = None,
     *,
+    group: str | None = None,
+    bootstrap_servers: str | None = None,
     speeds: PerPartition | str | Path | None = None,
     current: PerPartition | str | Path | None = TARGET,
     compare: Literal["all"] | None = "all",
@@ -100,6 +113,10 @@ def plan(  # noqa: PLR0913 - keywords with defaults
 
     Args:
         config: of the group; None: `kgs.yaml`, if it is there. Not needed where speeds are given.
+        group: group.id of consumers that kgs need not read by, instead: their members are the consumers, and the
+            topics are what they read. Without a capacity it is what members read that are behind. Of `config` the
+            sections kafka, monitor and packing count; `speeds` and `current` do not.
+        bootstrap_servers: brokers of that group, instead of a configuration.
         speeds: (topic, number) -> bytes/s, or a recorded load, of which the last measurement counts; None: they are
             measured over `monitor.window_s`, or at once where `kgs monitor` publishes. With speeds no broker is asked.
         current: who reads what now: (topic, number) -> consumer, or a file as `kgs plan --current` reads it; None:
@@ -114,23 +131,49 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     Raises:
         ConfigError: a configuration, file, name or value that cannot be.
         MeasurementError: a speed that cannot be.
-        PortError: Kafka does not answer, or refuses; no topic fits.
+        PortError: Kafka does not answer, or refuses; no topic fits; no such group.
     """
+    if group is not None:
+        path = DEFAULT_CONFIG if config is None or isinstance(config, Settings) else Path(config)
+        named = config if isinstance(config, Settings) else broker_settings(path, bootstrap_servers)
+        return _plan_of_group(group, named, _packing(named, algorithm, capacity), compare, seed, progress)
     settings = _settings(config)
     packing = _packing(settings, algorithm, capacity)
     load = _recorded(speeds) if speeds is not None else _measured(settings, progress)
-    group, moved_rscore, view = _group(settings, current, recorded=speeds is not None)
+    consumers, moved_rscore, view = _group(settings, current, recorded=speeds is not None)
     first = first_flat_out() if packing.learns_capacity else None
     if view is None:
         learnt = capacity_of(packing, Learnt(), None, first)
     else:
         learnt = capacity_seen(view, packing, load.bytes_per_offset, (), first)
-    packing = learnt.packing
-    others = (*ALGORITHMS, *_settings_to_weigh(packing)) if compare else ()
-    found = make_plan(load, group, packing, lambda: Random(seed), others)  # noqa: S311 - no secret
-    found = replace(found, held_back=_held_back(found, load, group, moved_rscore, packing))
+    found = PlanReport(**_fields(load, consumers, learnt, compare, seed))
+    return replace(found, held_back=_held_back(found, load, consumers, moved_rscore, learnt.packing))
+
+
+def _fields(load: Load, group: Group, learnt: Capacity, compare: Literal["all"] | None, seed: int) -> dict[str, Any]:
+    others = (*ALGORITHMS, *_settings_to_weigh(learnt.packing)) if compare else ()
+    found = make_plan(load, group, learnt.packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     values = {each.name: getattr(found, each.name) for each in fields(found)}
-    return PlanReport(**values, group=group, speeds=load.speeds, learnt=learnt)
+    return {**values, "group": group, "speeds": load.speeds, "learnt": learnt}
+
+
+def _plan_of_group(
+    group: str,
+    settings: Settings,
+    packing: PackingSettings,
+    compare: Literal["all"] | None,
+    seed: int,
+    progress: Callable[[float, float], None] | None,
+) -> PlanReport:
+    from kgs_core.monitor.kafka.group_load import measure_group
+
+    seen, load = measure_group(settings, group, progress)
+    each = {one.consumer: one.read_bytes_per_s for one in seen.members if one.is_flat_out and one.read_bytes_per_s}
+    learnt = Learnt(seen.flat_out_bytes_per_s, config_hash=f"group {group}", consumers=len(each), each=each)
+    packing = packing.model_copy(update={"spare_consumers": 0})  # other groups have none
+    first = first_flat_out() if packing.learns_capacity and not each else None
+    now = Group(seen.current, spares=seen.idle)
+    return PlanReport(**_fields(load, now, capacity_of(packing, learnt, None, first), compare, seed), seen=seen)
 
 
 def _settings(config: Config | None) -> Settings | None:

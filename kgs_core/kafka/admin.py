@@ -5,9 +5,15 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as ClientTopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
+from confluent_kafka.admin import AdminClient, ConfigResource, ConsumerGroupDescription, OffsetSpec  # type: ignore[attr-defined]  # declares no re-exports
 from confluent_kafka.cimpl import NewTopic
 
 from kgs_core.config import Settings
@@ -176,6 +182,34 @@ class KafkaAdmin:
         if isinstance(answer, KafkaError):
             raise self._error(what, answer)
         return {name: str(entry.value) for name, entry in answer.items()}
+
+    def list_groups(self) -> list[str]:
+        """Names of all consumer groups that this user may see, sorted."""
+        what = "list groups"
+        answer = self._ask(what, lambda c, s: {None: c.list_consumer_groups(request_timeout=s)}, ANSWER_S)[None]
+        if isinstance(answer, KafkaError):
+            raise self._error(what, answer)
+        if answer.errors:
+            raise self._error(what, answer.errors[0])
+        return sorted(each.group_id for each in answer.valid)
+
+    def describe_group(self, group: str) -> ConsumerGroupDescription:
+        """State and members of a consumer group."""
+        what = f"describe group {group}"
+        answer = self._ask(what, lambda c, s: c.describe_consumer_groups([group], request_timeout=s), ANSWER_S)[group]
+        if isinstance(answer, KafkaError):
+            raise self._error(what, answer)
+        found: ConsumerGroupDescription = answer
+        return found
+
+    def committed_offsets(self, group: str) -> list[ClientTopicPartition]:
+        """What a consumer group has committed, of all partitions."""
+        what = f"offsets that group {group} has committed"
+        wanted = [ConsumerGroupTopicPartitions(group)]
+        answer = self._ask(what, lambda c, s: c.list_consumer_group_offsets(wanted, request_timeout=s), ANSWER_S)[group]
+        if isinstance(answer, KafkaError):
+            raise self._error(what, answer)
+        return list(answer.topic_partitions)
 
     def delete_group(self, group: str) -> bool:
         """Deletes a group without members, with its offsets; False if there was none."""

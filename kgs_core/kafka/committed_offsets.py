@@ -22,7 +22,7 @@ INTERVAL_S = 1.0
 LOOK_S = 60.0  # a process that was stopped between its look and its commit may have set offsets back
 REPEAT_S = 12 * 3600  # committed offsets expire by the time of their commit, also while we run
 TIMEOUT_S = 10.0
-_MARK = "kgs:"
+MARK = "kgs:"
 """Metadata of an offset that kgs has committed: this, the topic's id, a colon, the table's path."""
 _COORDINATOR_MOVES = frozenset({"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"})
 _AGAIN_S = 0.2
@@ -147,13 +147,13 @@ class GroupOffsets:
 
     def _commit(self, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
         if offsets:
-            found = [KafkaPosition(*tp, at.offset, f"{_MARK}{at.topic_id}:{at.table}") for tp, at in offsets.items()]
+            found = [KafkaPosition(*tp, at.offset, f"{MARK}{at.topic_id}:{at.table}") for tp, at in offsets.items()]
             self._made.get().commit(offsets=found, asynchronous=False)
 
 
 def _group_offset(found: KafkaPosition) -> GroupOffset:
     mark: str = found.metadata or ""
-    if not mark.startswith(_MARK):
+    if not mark.startswith(MARK):
         return GroupOffset(found.offset)
-    topic_id, _, table = mark.removeprefix(_MARK).partition(":")
+    topic_id, _, table = mark.removeprefix(MARK).partition(":")
     return GroupOffset(found.offset, TopicId(topic_id), table)

@@ -2,10 +2,16 @@
 
 import warnings
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import dagster as dg
 import yaml
+from dagster._core.code_pointer import ModuleCodePointer
+from dagster._core.origin import JobPythonOrigin, RepositoryPythonOrigin
 
+from kgs_core.model import ConsumerId
+from kgs_dagster.jobs.consumer import consumer_job
+from kgs_dagster.launch import consumer_run_request
 from tests.kubernetes_server import Cluster, api_server, kubeconfig
 
 NAMESPACE = {"name": "KGS_POD_NAMESPACE", "value_from": {"field_ref": {"field_path": "metadata.namespace"}}}
@@ -44,3 +50,18 @@ def instance_in_cluster(folder):
             with dg.DagsterInstance.from_config(str(folder)) as instance:
                 assert instance.run_launcher
                 yield cluster, instance
+
+
+_CODE = JobPythonOrigin(
+    "consumer_job", RepositoryPythonOrigin("python", ModuleCodePointer("kgs", "defs"), None, ["dagster"], None)
+)
+
+
+def launched(where, of, consumer=3):
+    """Handle of a run of a consumer, whose Job the launcher has made."""
+    request = consumer_run_request(of, ConsumerId(consumer), 1, as_pod=True)
+    run = where.instance.create_run_for_job(
+        consumer_job(of), run_config=request.run_config, tags=request.tags, job_code_origin=_CODE
+    )
+    where.instance.run_launcher.launch_run(SimpleNamespace(dagster_run=run, workspace=None))
+    return run.run_id

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
@@ -15,6 +16,7 @@ from kgs_core.runtime.rebalance_run import RebalanceRun
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.launch import consumer_run_request
 from kgs_dagster.run_process import PROCESS, process_tag
+from tests.dagster.clusters import instance_in_cluster
 from tests.dagster.groups import group
 from tests.dagster.rebalancing import FOUR, Runs
 from tests.dagster.ticking import Watched
@@ -87,3 +89,16 @@ def traces_are_whole():
     yield
     if hasattr(sys, "tracebacklimit"):
         del sys.tracebacklimit
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    with instance_in_cluster(tmp_path_factory.mktemp("home")) as (cluster, instance):
+        yield SimpleNamespace(cluster=cluster, instance=instance)
+
+
+@pytest.fixture
+def where(there):
+    """A cluster in which there is nothing."""
+    there.cluster.clear()
+    return there

@@ -113,7 +113,7 @@ def test_everything_says_what_it_is_and_every_asset_who_is_asked_about_it(monkey
         return build_defs(groups=[group(topics=LATEST)], experiments=True)
 
     specs = definitions().resolve_all_asset_specs()
-    assert len(specs) == 16, "the control loop, three tables, two topics, the bill and the experiments"
+    assert len(specs) == 17, "the control loop, three tables, two topics, a bill, a plan of others, the experiments"
     needed = ("description", "kinds", "owners", "group_name")
     assert [(spec.key, name) for spec in specs for name in needed if not getattr(spec, name)] == []
     assert {tuple(spec.owners) for spec in specs} == {("team:kgs",)}

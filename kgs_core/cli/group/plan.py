@@ -1,6 +1,7 @@
 """`kgs plan`: how many consumers the load needs, who reads what, and what the change costs."""
 
 import json
+from collections.abc import Container
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
@@ -11,15 +12,16 @@ from rich.console import Console
 from kgs_core.api.plans import TARGET
 from kgs_core.api.plans import plan as make_plan
 from kgs_core.cli.group.operator_commands import Operator, wait_options
-from kgs_core.cli.group.plan_table import print_plan
-from kgs_core.cli.options import config_option, given_options
+from kgs_core.cli.group.plan_table import print_group, print_plan
+from kgs_core.cli.options import bootstrap_option, config_option, given_options
 from kgs_core.cli.progress import progress_bar
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.packing import ALGORITHMS
 
 _OWN = {"from_file": "--from", "current": "--current", "algorithm": "--algorithm", "capacity": "--capacity"}
 """Where the controller goes by its own settings."""
-_WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
+_ONLY_WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
+_OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "--apply"}
 
 
 @click.command()
@@ -48,6 +50,14 @@ _WITH_APPLY = {"yes": "--yes", "wait": "--wait", "timeout_s": "--timeout"}
     type=click.Choice(["all"]),
     help="Show beside it what the other algorithms would do, and other settings of this one.",
 )
+@click.option(
+    "--group",
+    "of_group",
+    metavar="NAME",
+    help="For the consumers of another group.id, which kgs need not read by: what each member is given and reads, and "
+    "what a balanced assignment would be. Needs no kgs.yaml with --bootstrap-servers.",
+)
+@bootstrap_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option(
     "--capacity",
@@ -76,6 +86,8 @@ def plan(  # noqa: PLR0913 - one for each option
     current: str | None,
     algorithm: str | None,
     compare: Literal["all"] | None,
+    of_group: str | None,
+    bootstrap_servers: str | None,
     as_json: bool,
     capacity: float | None,
     seed: int,
@@ -92,17 +104,21 @@ def plan(  # noqa: PLR0913 - one for each option
     at once where `kgs monitor` publishes. Algorithm and bounds are those of section `packing` of the configuration.
     Without a capacity there and in --capacity it goes by the group's own, or by a short measurement of this machine.
 
+    \b
+    kgs plan --compare all
+    kgs plan --group orders-app --bootstrap-servers broker:9092
+
     The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
     three decimals there, the Rscore to six.
-    """
+    """  # noqa: D301 - \b is click's
     named = given_options(context)
-    for name, option in (_OWN if applies else _WITH_APPLY).items():
-        if name in named:
-            raise click.UsageError(f"{option}: not {'with' if applies else 'without'} --apply")
+    _check_combination(named, of_group=of_group is not None, applies=applies)
     bar = progress_bar("measuring write speeds", Console(stderr=True)) if from_file is None else nullcontext()
     with bar as advance:
         found = make_plan(
             config_file if "config_file" in named else None,
+            group=of_group,
+            bootstrap_servers=bootstrap_servers,
             speeds=from_file,
             current=_current(current),
             compare=compare,
@@ -112,6 +128,8 @@ def plan(  # noqa: PLR0913 - one for each option
             progress=advance,
         )
     if not as_json:
+        if found.seen is not None:
+            print_group(found.seen, found, found.advice)
         print_plan(found, found.group, capacity=found.learnt, left_out=found.left_out)
     came_of_it = {}
     if applies:
@@ -121,6 +139,18 @@ def plan(  # noqa: PLR0913 - one for each option
         came_of_it = {"applied": operator.apply_plan()}
     if as_json:
         click.echo(json.dumps(found.to_dict() | came_of_it, indent=2, allow_nan=False))
+
+
+def _check_combination(named: Container[str], *, of_group: bool, applies: bool) -> None:
+    refused = {option: "not with --apply" for name, option in _OWN.items() if applies and name in named}
+    refused |= {
+        option: "not without --apply" for name, option in _ONLY_WITH_APPLY.items() if not applies and name in named
+    }
+    refused |= {option: "not with --group" for name, option in _OF_ANOTHER_GROUP.items() if of_group and name in named}
+    if not of_group and "bootstrap_servers" in named:
+        refused["--bootstrap-servers"] = "not without --group"
+    for option, why in refused.items():
+        raise click.UsageError(f"{option}: {why}")
 
 
 def _current(given: str | None) -> Path | str | None:

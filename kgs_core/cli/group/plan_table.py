@@ -2,14 +2,15 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from kgs_core.cli.terminal import output_console, plain_table, print_table
-from kgs_core.group.view.plain_text import counted
+from kgs_core.group.view.plain_text import UNKNOWN, counted, megabytes, printable
 from kgs_core.packing import ALGORITHMS
+from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
@@ -25,7 +26,7 @@ _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0) -> None:
     """Print to standard output; `left_out` are partitions that somebody reads and the load does not have."""
     console = output_console(_WIDTH_IN_FILE)
-    factor, unit = next(entry for entry in _UNITS if plan.capacity >= entry[0])
+    factor, unit = _unit_of(plan)
     show = _Shown(plan, group, factor, unit)
     console.print(show.headline())
     for line in show.launches():
@@ -45,6 +46,32 @@ def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 
         console.print(f"! {len(plan.overloaded) - MAX_ROWS:,} more (--json has all)", style="red")
     if plan.alternatives:
         print_table(console, show.comparison())
+
+
+def print_group(group: GroupLoad, plan: Plan, advice: Sequence[str]) -> None:
+    """Print a group that is not kgs's as it is now, and what the plan would change of it."""
+    console = output_console(_WIDTH_IN_FILE)
+    factor, unit = _unit_of(plan)
+    what = f"{counted(len(group.members), 'member')}, {counted(len(group.current), 'partition')} assigned"
+    console.print(Text(f"group {group.group}: {what}", style="bold"))
+    table = plain_table(
+        "", "member", "partitions", f"written {unit}", f"read {unit}", "behind MB", "load", left=("member",)
+    )
+    for one in group.members[:MAX_ROWS]:
+        figures = [one.written_bytes_per_s, one.read_bytes_per_s]
+        shown = [UNKNOWN if each is None else f"{each / factor:,.2f}" for each in figures]
+        behind = megabytes(one.behind_bytes, 1)
+        load = UNKNOWN if one.written_bytes_per_s is None else f"{one.written_bytes_per_s / plan.capacity:.0%}"
+        table.add_row(str(one.consumer), printable(one.name), f"{one.partitions:,}", *shown, behind, load)
+    if group.members:
+        print_table(console, _with_rest(table, len(group.members)))
+    for sentence in advice:
+        console.print(Text(f"- {sentence}"))
+    console.print("\nA balanced assignment:")
+
+
+def _unit_of(plan: Plan) -> tuple[float, str]:
+    return next(entry for entry in _UNITS if plan.capacity >= entry[0])
 
 
 class _Shown:

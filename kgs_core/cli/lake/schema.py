@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.api.broker_settings import broker_settings
 from kgs_core.cli.options import bootstrap_option, config_option
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.value_formats import FORMATS, require_packages

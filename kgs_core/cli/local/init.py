@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.api.broker_settings import broker_settings
 from kgs_core.cli.options import new_config_option
 from kgs_core.config import Settings, parse_settings
 from kgs_core.errors import ConfigError, PermanentError

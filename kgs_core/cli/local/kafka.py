@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from kgs_core.cli.broker_settings import broker_settings
+from kgs_core.api.broker_settings import broker_settings
 from kgs_core.cli.options import bootstrap_option, config_option, local_brokers_option
 from kgs_core.errors import ConfigError
 

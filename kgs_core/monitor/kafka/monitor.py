@@ -139,13 +139,16 @@ class Monitor(Closing):
         self._sizes.close()
 
 
-def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag | None = None) -> Measurement:
+def measure(
+    settings: Settings, progress: Progress | None = None, stop: StopFlag | None = None, *, anew: bool = False
+) -> Measurement:
     """One measurement over a whole window: at once where a monitor publishes, after `window_s` seconds otherwise.
 
     Changes nothing: no topic is made, nothing is published.
 
     Args:
         stop: ends it early; the measurement then is of the time so far.
+        anew: do not use what a monitor has published.
 
     Raises:
         PortError, ConfigError: Kafka cannot be reached, refuses or stops answering; no topic matches.
@@ -153,10 +156,8 @@ def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag
     stop = stop or StopFlag()
     window_s, interval_s = settings.monitor.window_s, settings.monitor.interval_s
     with Monitor(settings, publish=False) as monitor:
-        try:
-            monitor.rebuild()
-        except PermanentError as e:  # whoever may measure need not have the right to read what others measured
-            _log.info("published measurements are not used: %s", e)
+        if not anew:
+            _take_published(monitor)
         give_up = time.monotonic() + window_s + _PATIENCE_S
         while True:
             began = time.monotonic()
@@ -172,6 +173,13 @@ def measure(settings: Settings, progress: Progress | None = None, stop: StopFlag
                 if monitor.is_full or began > give_up or stop.is_set:
                     return found
             stop.wait(began + interval_s - time.monotonic())
+
+
+def _take_published(monitor: Monitor) -> None:
+    try:
+        monitor.rebuild()
+    except PermanentError as e:  # whoever may measure need not have the right to read what others measured
+        _log.info("published measurements are not used: %s", e)
 
 
 def _check_topics(settings: Settings, found: Measurement) -> None:

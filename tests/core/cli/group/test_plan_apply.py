@@ -59,6 +59,9 @@ def test_with_json_there_is_nothing_else_on_standard_output(kgs_plan, group_that
         (("--apply", "--capacity", 5), "--capacity: not with --apply"),
         (("--apply", "--current", "none"), "--current: not with --apply"),
         (("--wait",), "--wait: not without --apply"),
+        (("--group", "x", "--apply"), "--apply: not with --group"),
+        (("--group", "x", "--from", "f"), "--from: not with --group"),
+        (("--bootstrap-servers", "b:1"), "--bootstrap-servers: not without --group"),
     ],
 )
 def test_what_does_not_go_with_it_is_refused(kgs_plan, arguments, said):

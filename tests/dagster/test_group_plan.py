@@ -1,0 +1,45 @@
+"""The plan for another consumer group in Dagster: its figures, none for what is not known, one line for what fails."""
+
+from random import Random
+
+import dagster as dg
+
+from kgs_core.api.plans import PlanReport
+from kgs_core.config.packing import PackingSettings
+from kgs_core.model import TopicPartition
+from kgs_core.planning.group_load import Progress, group_load
+from kgs_core.planning.load import Load
+from kgs_core.planning.plan import Group, make_plan
+from kgs_dagster.assets.group_plan import group_plan_asset
+from tests.dagster.groups import group
+from tests.dagster.results import WHY, failure, recorded, refusing
+
+
+def run(instance, make):
+    asset = group_plan_asset(group(), make)
+    config = {"ops": {asset.node_def.name: {"config": {"group": "orders-app"}}}}
+    return dg.materialize([asset], instance=instance, run_config=config, raise_on_error=False)
+
+
+def test_a_plan_is_recorded_as_far_as_it_is_known(instance):
+    a, b = TopicPartition("t", 0), TopicPartition("t", 1)
+    asked = []
+
+    def make(settings, name):
+        asked.append((settings.group, name))
+        progress = Progress({a: 1}, {a: 10}, 30.0, {a: 20, b: 20}, {a: 1.0, b: 1.0})
+        seen = group_load(name, [("x", frozenset([a])), ("y", frozenset([b]))], progress, {a: 10.0, b: 10.0})
+        packing = PackingSettings(packing_capacity_bytes_per_s=100, spare_consumers=0)
+        found = make_plan(Load({a: 10.0, b: 10.0}), Group(seen.current), packing, lambda: Random(1))
+        return PlanReport(**{name: getattr(found, name) for name in found.__dataclass_fields__}, seen=seen)
+
+    found = recorded(run(instance, make))["group_plan"]
+    assert asked == [("g", "orders-app")]
+    assert (found["group"], found["members_now"], found["consumers_needed"], found["moves"]) == ("orders-app", 2, 1, 1)
+    assert "2 members where 1 would do" in found["advice"]
+    assert [row["behind_bytes"] for row in found["members"]] == [10, None]
+    assert [row["consumer"] for row in found["assignment"]] == [found["assignment"][0]["consumer"]] * 2
+
+
+def test_a_group_that_cannot_be_seen_is_one_line(instance):
+    assert failure(run(instance, refusing)) == ("group_plan", WHY)

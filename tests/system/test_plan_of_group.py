@@ -1,0 +1,141 @@
+"""`kgs plan --group` beside real consumers of both of Kafka's protocols; only a broker has such groups."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from confluent_kafka import Consumer
+
+from bench.load_shapes import KnownLoad
+from kgs_core.cli.main import cli
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.errors import TransientError
+from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.model import TopicId, TopicPartition
+from kgs_core.planning.group_load import FLAT_OUT_S, LEAST_SPAN_S
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+WINDOW_S = LEAST_SPAN_S + 1
+PARTITIONS, TOTAL = 4, 300_000.0
+SLOW_S = 0.1
+
+
+class Member(threading.Thread):
+    """A consumer of an application, slow at the records of partition 0."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, number: int, protocol: str) -> None:
+        super().__init__(name=f"{group}-{number}", daemon=True)
+        self._client = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": f"pod-{number}",
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 1000,
+        }
+        self._topic = topic
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        consumer = Consumer(self._client)
+        consumer.subscribe([self._topic])
+        while not self.stop.is_set():
+            record = consumer.poll(0.1)
+            if record is not None and record.partition() == 0:
+                self.stop.wait(SLOW_S)
+        consumer.close()
+
+
+@contextmanager
+def members(many: int, bootstrap: str, group: str, topic: str, protocol: str) -> Iterator[None]:
+    running = [Member(bootstrap, group, topic, number, protocol) for number in range(many)]
+    for one in running:
+        one.start()
+    try:
+        yield
+    finally:
+        for one in running:
+            one.stop.set()
+        for one in running:
+            one.join(30)
+
+
+@pytest.fixture
+def config(kafka: EmbeddedKafka, tmp_path: Path) -> str:
+    tree = {
+        "group": "none",
+        "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+        "lake": {"root": "lake"},
+        "topics": [{"pattern": "unfinished"}],
+        "monitor": {"window_s": WINDOW_S},
+    }
+    (tmp_path / "kgs.yaml").write_text(yaml.safe_dump(tree))
+    return str(tmp_path / "kgs.yaml")
+
+
+def _committed(admin: KafkaAdmin, group: str) -> int:
+    with suppress(TransientError):  # on a broker without any group
+        return len(admin.committed_offsets(group))
+    return 0
+
+
+def plan(config: str, group: str) -> Result:
+    return CliRunner().invoke(cli, ["plan", "--config", config, "--group", group, "--json"])
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_is_behind_and_who_reads_nothing_is_seen(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: str, protocol: str
+) -> None:
+    topic, group = f"{topic_prefix}pay", f"{topic_prefix}app"
+    admin.create_topic(topic, PARTITIONS)
+    topics = admin.list_topics()
+    with (
+        KnownLoad(kafka.bootstrap_servers, topic, lambda _: TOTAL),
+        members(PARTITIONS + 2, kafka.bootstrap_servers, group, topic, protocol),
+    ):
+        wait_until(lambda: _committed(admin, group) == PARTITIONS, 60, "all is read")
+        time.sleep(FLAT_OUT_S / 2)  # it falls behind six times as fast as it reads
+        shown = plan(config, group)
+        assert shown.exit_code == 0, shown.stderr
+        assert len(admin.describe_group(group).members) == PARTITIONS + 2, "it took no part"
+    found = json.loads(shown.stdout)
+    seen = found["group"]
+    readers = [one for one in seen["members"] if one["partitions"]]
+    assert (len(seen["members"]), len(readers), seen["without_member"]) == (PARTITIONS + 2, PARTITIONS, [])
+    (slow,) = [one for one in readers if one["is_flat_out"]]
+    for one in readers:
+        assert one["written_bytes_per_s"] == pytest.approx(TOTAL / PARTITIONS, rel=0.5)  # the producer has just begun
+        share = one["read_bytes_per_s"] / one["written_bytes_per_s"]
+        assert share < 0.4 if one is slow else share > 0.4
+    learnt = found["learnt"]
+    assert (learnt["source"], learnt["flat_out_bytes_per_s"]) == ("learnt", slow["read_bytes_per_s"])
+    idle = [one["name"] for one in seen["members"] if not one["partitions"]]
+    assert f"without a partition: {', '.join(idle)}" in seen["advice"]
+    assert found["consumers"] > PARTITIONS - 1, "each partition is more than the slow one reads"
+    assert admin.list_topics() == topics
+    # Its members are gone, its offsets are not
+    later = json.loads(plan(config, group).stdout)
+    assert (later["group"]["members"], len(later["group"]["without_member"])) == ([], PARTITIONS)
+
+
+def test_what_no_plan_can_be_made_for_is_refused_at_once(
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: str
+) -> None:
+    topic, ours = f"{topic_prefix}t", f"{topic_prefix}ours"
+    admin.create_topic(topic, 1)
+    refused = plan(config, f"{topic_prefix}nobody")
+    assert (refused.exit_code, "not there: use one of" in refused.stderr) == (1, True), refused.stderr
+    offsets = GroupOffsets({"bootstrap.servers": kafka.bootstrap_servers}, ours)
+    offsets.report(TopicId("x" * 22), "bronze/t", {TopicPartition(topic, 0): 0})
+    offsets.close()
+    refused = plan(config, ours)
+    assert (refused.exit_code, "kgs reads by it: leave --group away" in refused.stderr) == (1, True), refused.stderr
