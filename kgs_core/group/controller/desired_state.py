@@ -65,14 +65,19 @@ def assignments_for(state: ControllerState, target: Target | None) -> Write:
 
 
 def is_settled(state: ControllerState) -> bool:
-    """Whether the group has reached its goal, and nothing is left to write."""
+    """Whether the group has reached its goal, and nothing is left to write.
+
+    A spare that is on its way holds nothing up: until it has joined, the load may have changed again.
+    """
     suspects = state.suspects()
     goal = goal_of(state.view, state.target, suspects)
     if goal is None:
         return True
     # One that is silent and wanted nowhere cannot be told to end: it would keep the group waiting for ever
     counted = {i: m for i, m in state.view.members.items() if i not in suspects or m.member.consumer in goal.joined}
-    has_come = converged(replace(state.view, members=counted), goal.desired, goal.joined, suspects)
+    on_the_way = frozenset(state.target.spares if state.target else ()) - state.view.joined(suspects)
+    wanted = frozenset(goal.joined) - on_the_way
+    has_come = converged(replace(state.view, members=counted), goal.desired, wanted, suspects)
     return has_come and not assignments_for(state, state.target)
 
 

@@ -133,9 +133,13 @@ def test_a_change_that_no_measurement_asked_for_was_not_seen_in_one(synchronized
     state, commands = step(state, Tick(), 2.0)
     (write,) = acts(commands)
     state, _ = step(state, written(write), 3.0)
+    assert write.target.spares
     assert state.change == ChangeProgress(
-        packed_at=3.0, awaited=frozenset(), started_at=3.0
+        packed_at=3.0, awaited=frozenset(), started_at=3.0, settled_s=0.0
     )  # nobody is awaited who shall read
+    state, _ = step(state, measured(a=80, b=60, c=90), 4.0)
+    _, commands = step(state, Tick(), 5.0)
+    assert [write.target.assignment[C] for write in acts(commands)] == [3], "the spare that starts holds up no change"
 
 
 def test_a_target_remembers_ten_changes(synchronized):
