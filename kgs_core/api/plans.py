@@ -133,6 +133,7 @@ def plan(  # noqa: PLR0913 - keywords with defaults
         MeasurementError: a speed that cannot be.
         PortError: Kafka does not answer, or refuses; no topic fits; no such group.
     """
+    _check_combination(config, group, bootstrap_servers, is_given=speeds is not None or current != TARGET)
     if group is not None:
         path = DEFAULT_CONFIG if config is None or isinstance(config, Settings) else Path(config)
         named = config if isinstance(config, Settings) else broker_settings(path, bootstrap_servers)
@@ -157,6 +158,17 @@ def _fields(load: Load, group: Group, learnt: Capacity, compare: Literal["all"] 
     return {**values, "group": group, "speeds": load.speeds, "learnt": learnt}
 
 
+def _check_combination(
+    config: Config | None, group: str | None, bootstrap_servers: str | None, *, is_given: bool
+) -> None:
+    if group is not None and (not isinstance(group, str) or not group):
+        raise ConfigError([f"plan: group {group!r}: give a group.id"])
+    if group is not None and is_given:
+        raise ConfigError(["plan: group: its speeds and who reads what are looked at: give no speeds, and no current"])
+    if bootstrap_servers is not None and (group is None or config is not None):
+        raise ConfigError(["plan: bootstrap_servers: only with group, and without a configuration"])
+
+
 def _plan_of_group(
     group: str,
     settings: Settings,
@@ -168,10 +180,17 @@ def _plan_of_group(
     from kgs_core.monitor.kafka.group_load import measure_group
 
     seen, load = measure_group(settings, group, progress)
-    each = {one.consumer: one.read_bytes_per_s for one in seen.members if one.is_flat_out and one.read_bytes_per_s}
-    learnt = Learnt(seen.flat_out_bytes_per_s, config_hash=f"group {group}", consumers=len(each), each=each)
-    packing = packing.model_copy(update={"spare_consumers": 0})  # other groups have none
-    first = first_flat_out() if packing.learns_capacity and not each else None
+    # The bounds and spares of kgs.yaml are of its own group
+    packing = packing.model_copy(update={"spare_consumers": 0, "min_consumers": 1, "max_consumers": None})
+    learnt = Learnt(
+        seen.flat_out_bytes_per_s,
+        config_hash=f"group {group}",
+        consumers=len(seen.flat_out),
+        busy_s=settings.monitor.window_s * len(seen.flat_out),
+        since_ms=seen.since_ms,
+        each=seen.flat_out,
+    )
+    first = first_flat_out() if packing.learns_capacity and not seen.flat_out else None
     now = Group(seen.current, spares=seen.idle)
     return PlanReport(**_fields(load, now, capacity_of(packing, learnt, None, first), compare, seed), seen=seen)
 

@@ -195,7 +195,7 @@ class KafkaAdmin:
 
     def describe_group(self, group: str) -> ConsumerGroupDescription:
         """State and members of a consumer group."""
-        what = f"describe group {group}"
+        what = f"describe group {group!r}"
         answer = self._ask(what, lambda c, s: c.describe_consumer_groups([group], request_timeout=s), ANSWER_S)[group]
         if isinstance(answer, KafkaError):
             raise self._error(what, answer)
@@ -204,7 +204,7 @@ class KafkaAdmin:
 
     def committed_offsets(self, group: str) -> list[ClientTopicPartition]:
         """What a consumer group has committed, of all partitions."""
-        what = f"offsets that group {group} has committed"
+        what = f"offsets that group {group!r} has committed"
         wanted = [ConsumerGroupTopicPartitions(group)]
         answer = self._ask(what, lambda c, s: c.list_consumer_group_offsets(wanted, request_timeout=s), ANSWER_S)[group]
         if isinstance(answer, KafkaError):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import ConsumerGroupDescription  # type: ignore[attr-defined]  # declares no re-exports
 
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.kafka.admin import KafkaAdmin
@@ -26,8 +27,9 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """One member: its instance id, or its client id and host, and what it reads."""
+    """One member: its id, its instance id or else client id and host, and what it reads."""
 
+    member_id: str
     name: str
     partitions: frozenset[TopicPartition]
 
@@ -62,28 +64,45 @@ def read_group(admin: KafkaAdmin, group: str) -> ConsumerGroup:
     """
     if group not in (names := admin.list_groups()):
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        raise PermanentError(f"group {group}: not there: use one of {', '.join(names[:_SHOWN]) or 'none'}{more}")
+        there = f"there are {', '.join(map(repr, names[:_SHOWN]))}{more}" if names else "there is none"
+        what = "no consumer group of this name that this user may describe (a share group is none)"
+        raise PermanentError(f"group {group!r}: {what}: check the name: {there}")
     give_up = time.monotonic() + PATIENCE_S
     while (found := admin.describe_group(group)).state in _REBALANCING:
         if time.monotonic() > give_up:
             raise TransientError(
-                f"group {group}: has been rebalancing for {PATIENCE_S:g} s: try again when it is stable"
+                f"group {group!r}: has been rebalancing for {PATIENCE_S:g} s: try again when it is stable"
             )
         time.sleep(_AGAIN_S)
+    seen = _seen(admin, group, found)
+    if not seen.topics:
+        raise PermanentError(f"group {group!r}: reads no topic, and has committed no offset: nothing to plan for")
+    return seen
+
+
+def group_now(admin: KafkaAdmin, group: str) -> ConsumerGroup:
+    """The group as it is, rebalancing or not.
+
+    Raises:
+        PermanentError: kgs reads by it; Kafka refuses.
+        TransientError: Kafka does not answer.
+    """
+    return _seen(admin, group, admin.describe_group(group))
+
+
+def _seen(admin: KafkaAdmin, group: str, described: ConsumerGroupDescription) -> ConsumerGroup:
     asked_s = time.monotonic()
     committed = admin.committed_offsets(group)
     time_s = (asked_s + time.monotonic()) / 2
     if any((each.metadata or "").startswith(MARK) for each in committed):
-        raise PermanentError(f"group {group}: kgs reads by it: leave --group away, and name its kgs.yaml by --config")
+        raise PermanentError(f"group {group!r}: kgs reads by it: leave --group away, and name its kgs.yaml by --config")
     members = [
         GroupMember(
+            each.member_id,
             each.group_instance_id or f"{each.client_id} {each.host.strip('/')}",
             frozenset(TopicPartition(tp.topic, tp.partition) for tp in each.assignment.topic_partitions),
         )
-        for each in found.members
+        for each in described.members
     ]
     offsets = {TopicPartition(each.topic, each.partition): each.offset for each in committed if each.offset >= 0}
-    group_now = ConsumerGroup(time_s, tuple(sorted(members, key=lambda one: one.name)), offsets)
-    if not group_now.topics:
-        raise PermanentError(f"group {group}: reads no topic, and has committed no offset: nothing to plan for")
-    return group_now
+    return ConsumerGroup(time_s, tuple(sorted(members, key=lambda one: (one.name, one.member_id))), offsets)

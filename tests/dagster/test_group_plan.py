@@ -7,7 +7,7 @@ import dagster as dg
 from kgs_core.api.plans import PlanReport
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import TopicPartition
-from kgs_core.planning.group_load import Progress, group_load
+from kgs_core.planning.group_load import Look, group_load
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, make_plan
 from kgs_dagster.assets.group_plan import group_plan_asset
@@ -27,8 +27,9 @@ def test_a_plan_is_recorded_as_far_as_it_is_known(instance):
 
     def make(settings, name):
         asked.append((settings.group, name))
-        progress = Progress({a: 1}, {a: 10}, 30.0, {a: 20, b: 20}, {a: 1.0, b: 1.0})
-        seen = group_load(name, [("x", frozenset([a])), ("y", frozenset([b]))], progress, {a: 10.0, b: 10.0})
+        logs = {a: (0, 20), b: (0, 20)}
+        looks = [Look(0.0, {a: "x", b: "y"}, {a: 10}, logs)]
+        seen = group_load(name, [("x", "x"), ("y", "y")], looks, {a: 1.0, b: 1.0}, {a: 10.0, b: 10.0})
         packing = PackingSettings(packing_capacity_bytes_per_s=100, spare_consumers=0)
         found = make_plan(Load({a: 10.0, b: 10.0}), Group(seen.current), packing, lambda: Random(1))
         return PlanReport(**{name: getattr(found, name) for name in found.__dataclass_fields__}, seen=seen)

@@ -116,7 +116,7 @@ def plan(  # noqa: PLR0913 - one for each option
     bar = progress_bar("measuring write speeds", Console(stderr=True)) if from_file is None else nullcontext()
     with bar as advance:
         found = make_plan(
-            config_file if "config_file" in named else None,
+            config_file if "config_file" in named and bootstrap_servers is None else None,
             group=of_group,
             bootstrap_servers=bootstrap_servers,
             speeds=from_file,
@@ -130,7 +130,7 @@ def plan(  # noqa: PLR0913 - one for each option
     if not as_json:
         if found.seen is not None:
             print_group(found.seen, found, found.advice)
-        print_plan(found, found.group, capacity=found.learnt, left_out=found.left_out)
+        print_plan(found, found.group, capacity=found.learnt, left_out=found.left_out, is_ours=found.seen is None)
     came_of_it = {}
     if applies:
         if not yes:

@@ -15,6 +15,7 @@ from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
 from kgs_core.planning.plan import Group, Plan
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
+from kgs_core.reporting.group_load import member_name
 
 MAX_ROWS = 40
 """Of one table; --json has all."""
@@ -23,15 +24,21 @@ _WIDTH_IN_FILE = 120
 _UNITS = ((1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 
-def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0) -> None:
-    """Print to standard output; `left_out` are partitions that somebody reads and the load does not have."""
+def print_plan(plan: Plan, group: Group, *, capacity: Capacity, left_out: int = 0, is_ours: bool = True) -> None:
+    """Print to standard output.
+
+    Args:
+        left_out: partitions that somebody reads and the load does not have.
+        is_ours: whether kgs.yaml is about this group, and what it says of capacities can be mended there.
+    """
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = _unit_of(plan)
     show = _Shown(plan, group, factor, unit)
     console.print(show.headline())
     for line in show.launches():
         console.print(line)
-    for line in (capacity_line(capacity), *capacity_sentences(capacity, round(time.time() * 1000))):
+    drift = capacity_sentences(capacity, round(time.time() * 1000)) if is_ours else ()
+    for line in (capacity_line(capacity), *drift):
         console.print(line, highlight=False)
     if left_out:
         console.print(
@@ -53,7 +60,7 @@ def print_group(group: GroupLoad, plan: Plan, advice: Sequence[str]) -> None:
     console = output_console(_WIDTH_IN_FILE)
     factor, unit = _unit_of(plan)
     what = f"{counted(len(group.members), 'member')}, {counted(len(group.current), 'partition')} assigned"
-    console.print(Text(f"group {group.group}: {what}", style="bold"))
+    console.print(Text(f"group {printable(group.group)}: {what}", style="bold"))
     table = plain_table(
         "", "member", "partitions", f"written {unit}", f"read {unit}", "behind MB", "load", left=("member",)
     )
@@ -62,7 +69,7 @@ def print_group(group: GroupLoad, plan: Plan, advice: Sequence[str]) -> None:
         shown = [UNKNOWN if each is None else f"{each / factor:,.2f}" for each in figures]
         behind = megabytes(one.behind_bytes, 1)
         load = UNKNOWN if one.written_bytes_per_s is None else f"{one.written_bytes_per_s / plan.capacity:.0%}"
-        table.add_row(str(one.consumer), printable(one.name), f"{one.partitions:,}", *shown, behind, load)
+        table.add_row(str(one.consumer), member_name(one), f"{one.partitions:,}", *shown, behind, load)
     if group.members:
         print_table(console, _with_rest(table, len(group.members)))
     for sentence in advice:

@@ -140,7 +140,7 @@ class Monitor(Closing):
 
 
 def measure(
-    settings: Settings, progress: Progress | None = None, stop: StopFlag | None = None, *, anew: bool = False
+    settings: Settings, progress: Progress | None = None, stop: StopFlag | None = None, *, show: Show | None = None
 ) -> Measurement:
     """One measurement over a whole window: at once where a monitor publishes, after `window_s` seconds otherwise.
 
@@ -148,7 +148,8 @@ def measure(
 
     Args:
         stop: ends it early; the measurement then is of the time so far.
-        anew: do not use what a monitor has published.
+        show: is given each measurement on the way there. What a monitor has published is not used then, and no topic
+            is missed.
 
     Raises:
         PortError, ConfigError: Kafka cannot be reached, refuses or stops answering; no topic matches.
@@ -156,18 +157,18 @@ def measure(
     stop = stop or StopFlag()
     window_s, interval_s = settings.monitor.window_s, settings.monitor.interval_s
     with Monitor(settings, publish=False) as monitor:
-        if not anew:
+        if show is None:
             _take_published(monitor)
         give_up = time.monotonic() + window_s + _PATIENCE_S
         while True:
             began = time.monotonic()
             try:
                 found = monitor.tick()
+                (show or partial(_check_topics, settings))(found)
             except TransientError:
                 if began > give_up or stop.is_set:
                     raise
             else:
-                _check_topics(settings, found)
                 if progress is not None:
                     progress(monitor.filled_s, window_s)
                 if monitor.is_full or began > give_up or stop.is_set:
