@@ -15,6 +15,7 @@ from kgs_core.packing.any_fit.classic import best_fit_decreasing
 from kgs_core.packing.any_fit.sticky_eviction import sticky_eviction
 from kgs_core.packing.basics.problem import PackingProblem, RandomSource
 from kgs_core.packing.basics.spread import spread
+from kgs_core.packing.search.dissolve import dissolved
 from kgs_core.packing.search.parts import LARGE, NOBODY, SearchStep, annealed
 from kgs_core.packing.search.relabel import relabelled
 from kgs_core.packing.search.state import HOMELESS, Floats, Ints, SearchWeights, distinct
@@ -165,6 +166,8 @@ def _searched(step: SearchStep, start: _Start, random: RandomSource) -> Ints:
     found = _bounded(step, begin, terms, random)
     if _in_use(found, step) > most:  # overload was left, and repaired with more consumers
         found = _bounded(step, begin, terms._replace(strict=True), random)
+    if not fewest:
+        found = dissolved(found, step, terms.price)
     return _relabelled(found, step) if _in_use(found, step) <= most else begin
 
 
