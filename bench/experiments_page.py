@@ -11,7 +11,10 @@ from bench.published import MODIFIED, NAMES, PUBLISHED_SCORES, Scores
 from kgs_core.simulation.charts import Chart, svg
 from kgs_core.simulation.comparison import PUBLISHED, Summary, pareto_front
 from kgs_core.simulation.plots import CBS, RSCORE
-from kgs_core.simulation.workload import DELTAS, OTHER_STARTS_AT, STARTS
+from kgs_core.simulation.workload import DELTAS, STARTS
+
+OTHER_STARTS_AT = (5, 25)
+"""Deltas at which the published experiment tries the starts other than uniform."""
 
 OURS, THEIRS, LATE = "experiments-front.svg", "experiments-front-published.svg", "experiments-latency.svg"
 CURVES, THEIR_CURVES = "experiments-curves.svg", "experiments-curves-published.svg"

@@ -190,13 +190,13 @@ class ThreeBrokers:
 
     def _kill_all(self) -> None:
         for node in self.kafka.nodes:
-            self.kafka.kill(node)
+            node.kill()
 
     def kill(self, node: int, classes: Collection[str] = ()) -> Undo:
         """SIGKILL. Proxies refuse then, as the port of a process that is gone does."""
         del classes
         broker = self.kafka.nodes[node - 1]
-        self.kafka.kill(broker)
+        broker.kill()
         accept = self.refuse(node)
 
         def restart() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import dagster as dg
 
-from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, setting_name
+from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, front_of
 from kgs_core.simulation.workload import DELTAS, STARTS, StreamSpec
 
 ALGORITHM, WORKLOAD = "algorithm", "workload"
@@ -32,11 +32,7 @@ def front_names() -> list[str]:
 
     Without the price that `search` has by itself: the same once more, by other random numbers.
     """
-    return [
-        setting_name("search", consumer_weight)
-        for consumer_weight in FRONT
-        if consumer_weight != DEFAULT_CONSUMER_WEIGHT
-    ]
+    return front_of("search", DEFAULT_CONSUMER_WEIGHT)
 
 
 def run_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:

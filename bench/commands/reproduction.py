@@ -77,7 +77,8 @@ def bench_reproduction(
     Kafka's own assignment. All figures are computed from the raw results, a row per measurement.
     """
     from bench.experiments_page import late_picture, pictures, write_page
-    from kgs_core.experiments.results import load_results, save_results
+    from bench.results import load_results
+    from kgs_core.experiments.results import save_results
     from kgs_core.simulation.comparison import summarize
     from kgs_core.system.files import check_writable, write_whole
 
@@ -110,7 +111,8 @@ def uniform_grid(seeds: int) -> "Grid":
 
 def other_starts_grid(seeds: int) -> "Grid":
     """The other start conditions, at two deltas."""
-    from kgs_core.simulation.workload import OTHER_STARTS_AT, STARTS
+    from bench.experiments_page import OTHER_STARTS_AT
+    from kgs_core.simulation.workload import STARTS
 
     return _main_grid([start for start in STARTS if start != "uniform"], OTHER_STARTS_AT, seeds)
 

@@ -27,7 +27,7 @@ from kgs_core.group.controller.plan_request import FORCED_ONLY
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
-from kgs_core.packing import ALGORITHMS, FRONT, WEIGHING, setting_name
+from kgs_core.packing import ALGORITHMS, WEIGHING, front_of
 from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity, Learnt, capacity_of
 from kgs_core.planning.load import Load
@@ -152,7 +152,9 @@ def plan(  # noqa: PLR0913 - keywords with defaults
 
 
 def _fields(load: Load, group: Group, learnt: Capacity, compare: Literal["all"] | None, seed: int) -> dict[str, Any]:
-    others = (*ALGORITHMS, *_settings_to_weigh(learnt.packing)) if compare else ()
+    own = learnt.packing.algorithm
+    weighed = front_of(own, learnt.packing.weight) if own in WEIGHING else ()
+    others = (*ALGORITHMS, *weighed) if compare else ()
     found = make_plan(load, group, learnt.packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     values = {each.name: getattr(found, each.name) for each in fields(found)}
     return {**values, "group": group, "speeds": load.speeds, "learnt": learnt}
@@ -215,17 +217,6 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
     if algorithm is not None:
         changes["algorithm"] = algorithm
     return packing.model_copy(update=changes)
-
-
-def _settings_to_weigh(packing: PackingSettings) -> list[str]:
-    """Other settings, along the front."""
-    if packing.algorithm not in WEIGHING:
-        return []
-    return [
-        setting_name(packing.algorithm, consumer_weight)
-        for consumer_weight in FRONT
-        if consumer_weight != packing.weight
-    ]
 
 
 def _recorded(speeds: PerPartition | str | Path) -> Load:

@@ -1,14 +1,9 @@
-"""Schema registry in memory, on loopback, with the few routes that clients of kgs use: for tests and demonstrations.
-
-Run by `python -m kgs_core.demo.registry_stub PORT`, it serves until its process is ended.
-"""
+"""Schema registry in memory, on loopback, with the few routes that clients of kgs use."""
 
 import base64
 import binascii
 import json
-import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +11,6 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
-from uuid import NAMESPACE_URL, uuid5
 
 from kgs_core.ports.registry import SchemaKind
 from kgs_core.system.tcp_ports import HOST, PortReservation
@@ -30,62 +24,32 @@ _NOT_FOUND = {
 
 
 @dataclass(slots=True)
-class RegistryFaults:
-    """What the registry does wrong, until it is told otherwise.
-
-    Attributes:
-        status: HTTP status that every question gets; None: none does.
-        lost_replies: how many questions from now on are heard and not answered.
-    """
-
-    status: int | None = None
-    delay_s: float = 0.0
-    lost_replies: int = 0
-
-
-@dataclass(slots=True)
 class _Contents:
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
     subjects: dict[str, list[int]] = field(default_factory=dict)
-    deleted: set[str] = field(default_factory=set)
 
 
 class StubRegistry:
-    """A registry that runs in threads of this process, and keeps its port and its schemas while it is down.
+    """A registry that runs in threads of this process."""
 
-    Attributes:
-        faults: what it does wrong; may be changed at any time.
-        asked: path and query of every question that was heard, in order.
-    """
-
-    def __init__(self, port: int | None = None) -> None:
-        """Answers from now on, on this port of loopback; None: a free one. Raises `PermanentError` if it is taken."""
+    def __init__(self) -> None:
+        """Answers from now on, at a free port of loopback."""
         self._ports = PortReservation()
-        self.port = self._ports.reserve() if port is None else self._ports.reserve_exactly(port)
-        self.url = f"http://{HOST}:{self.port}"
-        self.faults = RegistryFaults()
-        self.asked: list[str] = []
+        self._port = self._ports.reserve()
+        self.url = f"http://{HOST}:{self._port}"
         self._contents = _Contents()
         self._lock = threading.Lock()
-        self._server: ThreadingHTTPServer | None = None
-        self.go_up()
+        self._server = self._serving()
 
-    def go_up(self) -> None:
-        """Answer (again)."""
-        if self._server is None:
-            self._server = _Server((HOST, self.port), _handler(self))
-            threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def go_down(self) -> None:
-        """Refuse every connection, until `go_up`."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.shutdown()
-            server.server_close()
+    def _serving(self) -> ThreadingHTTPServer:
+        server = _Server((HOST, self._port), _handler(self))
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return server
 
     def close(self) -> None:
         """End it, and give its port back."""
-        self.go_down()
+        self._server.shutdown()
+        self._server.server_close()
         self._ports.release()
 
     def register(
@@ -112,39 +76,16 @@ class StubRegistry:
             if number in versions:
                 versions.remove(number)
             versions.append(number)
-            self._contents.deleted.discard(subject)
             return number
-
-    def guid(self, number: int) -> str:
-        """GUID of the schema of this id."""
-        return str(uuid5(NAMESPACE_URL, json.dumps(self._contents.schemas[number], sort_keys=True)))
-
-    def delete(self, subject: str) -> None:
-        """Delete a subject softly: its schemas are still found by id, and by version if asked for with `deleted`."""
-        with self._lock:
-            self._contents.deleted.add(subject)
 
     def answer(self, method: str, path: str, body: bytes) -> Reply | None:
         """Status and JSON that a question gets; None: no answer."""
-        self.asked.append(path)
-        time.sleep(self.faults.delay_s)
-        if self.faults.lost_replies > 0:
-            self.faults.lost_replies -= 1
-            return None
-        if self.faults.status is not None:
-            return self.faults.status, {"error_code": self.faults.status * 100 + 1, "message": "told to fail"}
-        return self._routed(method, path, body)
-
-    def _routed(self, method: str, path: str, body: bytes) -> Reply:
         url = urlsplit(path)
         parts = [unquote(part) for part in url.path.strip("/").split("/")]
         query = {name: found[-1] for name, found in parse_qs(url.query).items()}
         match method, parts:
             case "GET", ["schemas", "ids", number] if number.isascii() and number.isdecimal():
-                return self._schema(int(number), query)
-            case "GET", ["schemas", "guids", guid]:
-                known = next((n for n in self._contents.schemas if self.guid(n) == guid), 0)
-                return self._schema(known, query)
+                return self.schema(int(number), query)
             case "GET", ["subjects", subject, "versions", version]:
                 return self._version(subject, version, query)
             case "POST", ["subjects", subject, "versions"]:
@@ -152,23 +93,24 @@ class StubRegistry:
             case _:
                 return HTTPStatus.NOT_FOUND, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
-    def _schema(self, number: int, query: Mapping[str, str]) -> Reply:
+    def schema(self, number: int, query: Mapping[str, str]) -> Reply:
+        """Answer about the schema of this id."""
         entry = self._contents.schemas.get(number)
         if entry is None:
-            return _not_found(40403)
+            return not_found(40403)
         if entry["schemaType"] == SchemaKind.PROTOBUF and query.get("format") != "serialized":
             entry = {**entry, "schema": "// this registry compiles nothing: ask with format=serialized"}
         out = {name: what for name, what in entry.items() if what and (name, what) != ("schemaType", SchemaKind.AVRO)}
-        return HTTPStatus.OK, {**out, "guid": self.guid(number)}
+        return HTTPStatus.OK, out
 
     def _version(self, subject: str, version: str, query: Mapping[str, str]) -> Reply:
         versions = self._contents.subjects.get(subject)
-        if versions is None or (subject in self._contents.deleted and query.get("deleted") != "true"):
-            return _not_found(40401)
+        if versions is None:
+            return not_found(40401)
         n = len(versions) if version == "latest" else int(version)
         if not 1 <= n <= len(versions):
-            return _not_found(40402)
-        status, found = self._schema(versions[n - 1], query)
+            return not_found(40402)
+        status, found = self.schema(versions[n - 1], query)
         return status, {**found, "subject": subject, "version": n, "id": versions[n - 1]}
 
     def _post(self, subject: str, body: Mapping[str, Any]) -> Reply:
@@ -177,13 +119,13 @@ class StubRegistry:
             return HTTPStatus.UNPROCESSABLE_ENTITY, {"error_code": 42201, "message": "Invalid schema"}
         references = [(each["name"], each["subject"], each["version"]) for each in body.get("references") or ()]
         number = self.register(subject, body["schema"], kind, references)
-        return HTTPStatus.OK, {"id": number, "guid": self.guid(number)}
+        return HTTPStatus.OK, {"id": number}
 
 
 @contextmanager
-def running_registry(port: int | None = None) -> Iterator[StubRegistry]:
+def running_registry() -> Iterator[StubRegistry]:
     """A registry that ends with the block."""
-    with closing(StubRegistry(port)) as registry:
+    with closing(StubRegistry()) as registry:
         yield registry
 
 
@@ -198,7 +140,8 @@ def _is_valid(kind: SchemaKind, text: str) -> bool:
     return True
 
 
-def _not_found(code: int) -> Reply:
+def not_found(code: int) -> Reply:
+    """Answer of a registry that has no such thing."""
     return HTTPStatus.NOT_FOUND, {"error_code": code, "message": _NOT_FOUND[code]}
 
 
@@ -232,13 +175,3 @@ def _handler(registry: StubRegistry) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(out)
 
     return Handler
-
-
-def main() -> None:
-    """Serve on the port that is the first argument, until the process is ended."""
-    with running_registry(int(sys.argv[1])):
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

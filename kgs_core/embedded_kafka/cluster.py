@@ -124,14 +124,6 @@ class EmbeddedKafka(Closing):
             servers = ",".join(f"{HOST}:{each}" for each in cluster.ports)
             return cls(servers, started, listeners, held.pop_all())
 
-    def kill(self, node: KafkaNode) -> None:
-        """Ends a node as a crash does (SIGKILL)."""
-        node.kill()
-
-    def stop(self, node: KafkaNode) -> None:
-        """Ends a node in order (SIGTERM)."""
-        _end([node])
-
     def restart(self, node: KafkaNode) -> None:
         """Starts a node that was killed or stopped, with its data and port, and waits until it serves.
 
@@ -178,7 +170,6 @@ def prepare_kafka(log: Callable[[str], None]) -> Path:
             _format([node], _new_cluster_id())
             node.begin()
             node.wait_ready()
-            node.begin_stop()
             node.end(_ARCHIVE_TIMEOUT_S)
 
     return build_archive(java, jars, run)
@@ -299,7 +290,7 @@ def _wait_introduced(port: int, nodes: int) -> None:
 
 def _end(nodes: Sequence[KafkaNode]) -> None:
     for node in nodes:
-        node.begin_stop()
+        node.terminate()
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     for node in nodes:
         node.end(max(0.0, deadline - time.monotonic()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kgs_core.errors import PermanentError
 from kgs_core.system.files import append_privately
-from kgs_core.system.subprocesses import guarded
+from kgs_core.system.subprocesses import ChildProcess
 
 _JVM = (
     "-Xmx512m",
@@ -20,9 +20,8 @@ _JVM = (
 _READY = b"Kafka Server started"
 _FORMAT_TIMEOUT_S = 60.0
 _READY_TIMEOUT_S = 120.0
-_STOP_TIMEOUT_S = 20.0
 _POLL_S = 0.05
-_LINES_SHOWN = 20
+_LINES_READ, _LINES_SHOWN = 1000, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +44,21 @@ class Launcher:
         return [str(self.java), *_JVM, *self.options, logging, temporary, "-cp", f"{self.jars}/*", *arguments]
 
 
-class KafkaNode:
+class KafkaNode(ChildProcess):
     """One broker and controller. What fails raises `PermanentError`, with the end of its log."""
 
     def __init__(self, node_id: int, directory: Path, settings: Mapping[str, str], launcher: Launcher) -> None:
         self.node_id = node_id
         self._directory = directory
         self._launcher = launcher
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log = directory / "node.log"
         self._read_from = 0  # bytes of the log that earlier starts wrote
         self._properties = directory / "server.properties"
+        command = launcher.command("kafka.Kafka", str(self._properties))
+        super().__init__("kafka", command, directory / "node.log", folder=directory)  # for a crash report of the JVM
         directory.mkdir(parents=True, exist_ok=True)
         own = {**settings, "node.id": str(node_id), "log.dirs": str(self.data)}
         text = "".join(f"{key}={value}\n" for key, value in own.items())
         self._properties.write_text(text.replace("\\", "\\\\"))
-
-    @property
-    def pid(self) -> int | None:
-        """The broker's process id; None when it is not running."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
-
-    @property
-    def log_tail(self) -> str:
-        """The last lines of the node's log, without Java's call stacks."""
-        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
-        return "\n".join([line for line in lines if not line.startswith("\tat ")][-_LINES_SHOWN:])
 
     @property
     def data(self) -> Path:
@@ -82,7 +70,7 @@ class KafkaNode:
         if (self.data / "meta.properties").exists():  # the formatter writes this file last
             return None
         arguments = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties))
-        with append_privately(self._log) as log:
+        with append_privately(self.log_file) as log:
             return subprocess.Popen(
                 self._launcher.command(*arguments),
                 stdin=subprocess.DEVNULL,
@@ -106,20 +94,9 @@ class KafkaNode:
 
     def begin(self) -> None:
         """Starts the process, unless it runs."""
-        if self.pid is not None:
-            return
-        self._release()
-        command = guarded("kafka", self._launcher.command("kafka.Kafka", str(self._properties)))
-        with append_privately(self._log) as log:
-            self._read_from = log.tell()
-            self._process = subprocess.Popen(
-                command,
-                cwd=self._directory,  # a crash report of the JVM lands here
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which stops its nodes in order
-            )
+        if self.pid is None:
+            self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
+            self.start()
 
     def wait_ready(self) -> None:
         """Returns when the broker serves.
@@ -143,36 +120,12 @@ class KafkaNode:
         if self.pid is None:
             raise self._error("has ended")
 
-    def begin_stop(self) -> None:
-        """Asks the process to end in order (SIGTERM)."""
-        if self._process is not None:
-            self._process.terminate()
-
-    def end(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
-        """Waits for the process to end; kills it after `timeout_s` seconds."""
-        if self._process is not None:
-            try:
-                self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                self.kill()
-            self._release()
-
-    def kill(self) -> None:
-        """Ends the process at once (SIGKILL)."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._release()
-
-    def _release(self) -> None:
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # ends the guard
-        self._process = None
-
     def _says_ready(self) -> bool:
-        with self._log.open("rb") as log:
+        with self.log_file.open("rb") as log:
             log.seek(self._read_from)
             return _READY in log.read()
 
     def _error(self, what: str) -> PermanentError:
-        return PermanentError(f"Kafka node {self.node_id}: {what}: see {self._log}, which ends:\n{self.log_tail}")
+        lines = [line for line in self.log_tail(_LINES_READ).splitlines() if not line.startswith("\tat ")]  # stacks
+        tail = "\n".join(lines[-_LINES_SHOWN:])
+        return PermanentError(f"Kafka node {self.node_id}: {what}: see {self.log_file}, which ends:\n{tail}")

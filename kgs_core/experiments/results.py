@@ -41,7 +41,8 @@ SCHEMA = pa.schema(
         ("size", pa.list_(pa.int64())),
     ]
 )
-_CONDITIONS = b"kgs.conditions"
+CONDITIONS = b"kgs.conditions"
+"""Name of the conditions among a file's metadata."""
 
 
 def results_table(replays: Sequence[Replayed]) -> pa.Table:
@@ -87,23 +88,10 @@ def save_results(
     Raises:
         ConfigError: it cannot be written there.
     """
-    schema = SCHEMA.with_metadata({_CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
+    schema = SCHEMA.with_metadata({CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
     with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
         for one in replays:
             writer.write_table(results_table([one]).replace_schema_metadata(schema.metadata))
-
-
-def load_results(path: Path) -> tuple[list[Replayed], Conditions]:
-    """What `save_results` wrote.
-
-    Raises:
-        ConfigError: no such file, or one of something else.
-    """
-    of_another_kind = "no results of kgs simulate in it: name a file that --results wrote"
-    with reading(path, cure="name a file of results", of_another_kind=of_another_kind):
-        table = pq.read_table(path)
-        conditions = conditions_of(table.schema.metadata[_CONDITIONS])
-        return list(replays_of(table.select(SCHEMA.names))), conditions
 
 
 @contextmanager

@@ -123,9 +123,7 @@ class KafkaAdmin:
 
     def list_topics(self) -> list[str]:
         """Names of all topics but Kafka's internal ones, sorted."""
-        answer = self._ask("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)), ANSWER_S)[None]
-        if isinstance(answer, KafkaError):
-            raise self._error("list topics", answer)
+        answer = self._answer("list topics", lambda c, s: in_thread(lambda: c.list_topics(timeout=s)), ANSWER_S)
         return sorted(set(answer.topics) - _INTERNAL_TOPICS)
 
     def offsets(
@@ -177,38 +175,30 @@ class KafkaAdmin:
     def topic_config(self, topic: str) -> dict[str, str]:
         """The settings that hold for a topic, its own and the cluster's."""
         what, resource = f"settings of topic '{topic}'", ConfigResource(ConfigResource.Type.TOPIC, topic)
-        answers = self._ask(what, lambda c, s: c.describe_configs([resource], request_timeout=s))
-        answer = answers[resource]
-        if isinstance(answer, KafkaError):
-            raise self._error(what, answer)
+        answer = self._answer(what, lambda c, s: c.describe_configs([resource], request_timeout=s))
         return {name: str(entry.value) for name, entry in answer.items()}
 
     def list_groups(self) -> list[str]:
         """Names of all consumer groups that this user may see, sorted."""
-        what = "list groups"
-        answer = self._ask(what, lambda c, s: {None: c.list_consumer_groups(request_timeout=s)}, ANSWER_S)[None]
-        if isinstance(answer, KafkaError):
-            raise self._error(what, answer)
+        what, started = "list groups", time.monotonic()
+        answer = self._answer(what, lambda c, s: {None: c.list_consumer_groups(request_timeout=s)}, ANSWER_S)
         if answer.errors:
-            raise self._error(what, answer.errors[0])
+            raise self._error(what, answer.errors[0], started)
         return sorted(each.group_id for each in answer.valid)
 
     def describe_group(self, group: str) -> ConsumerGroupDescription:
         """State and members of a consumer group."""
         what = f"describe group {group!r}"
-        answer = self._ask(what, lambda c, s: c.describe_consumer_groups([group], request_timeout=s), ANSWER_S)[group]
-        if isinstance(answer, KafkaError):
-            raise self._error(what, answer)
-        found: ConsumerGroupDescription = answer
+        found: ConsumerGroupDescription = self._answer(
+            what, lambda c, s: c.describe_consumer_groups([group], request_timeout=s), ANSWER_S
+        )
         return found
 
     def committed_offsets(self, group: str) -> list[ClientTopicPartition]:
         """What a consumer group has committed, of all partitions."""
         what = f"offsets that group {group!r} has committed"
         wanted = [ConsumerGroupTopicPartitions(group)]
-        answer = self._ask(what, lambda c, s: c.list_consumer_group_offsets(wanted, request_timeout=s), ANSWER_S)[group]
-        if isinstance(answer, KafkaError):
-            raise self._error(what, answer)
+        answer = self._answer(what, lambda c, s: c.list_consumer_group_offsets(wanted, request_timeout=s), ANSWER_S)
         return list(answer.topic_partitions)
 
     def delete_group(self, group: str) -> bool:
@@ -261,6 +251,13 @@ class KafkaAdmin:
     def _errors(self, what: str, change: _Question[_Key]) -> dict[_Key, KafkaError]:
         found = self._ask(what, change, once=True)
         return {key: answer for key, answer in found.items() if isinstance(answer, KafkaError)}
+
+    def _answer(self, what: str, question: _Question[_Key], attempt_s: float = SHORT_S) -> Any:
+        """As `_ask`, of the one subject that the request has."""
+        (answer,) = self._ask(what, question, attempt_s).values()
+        if isinstance(answer, KafkaError):
+            raise self._error(what, answer)
+        return answer
 
     def _ask(
         self,

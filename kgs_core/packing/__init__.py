@@ -2,7 +2,7 @@
 
 from kgs_core.packing.basics.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource
 from kgs_core.packing.basics.rscore import rebalanced, rscore
-from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, front_of, parse_name, setting_name
 
 __all__ = [
     "ALGORITHMS",
@@ -12,6 +12,7 @@ __all__ = [
     "PackFunction",
     "PackingProblem",
     "RandomSource",
+    "front_of",
     "parse_name",
     "rebalanced",
     "rscore",

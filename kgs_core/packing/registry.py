@@ -110,6 +110,11 @@ def setting_name(algorithm: str, consumer_weight: float | None) -> str:
     return f"{algorithm}@{FEWEST if consumer_weight is None else f'{consumer_weight:g}'}"
 
 
+def front_of(algorithm: str, *but: float | None) -> list[str]:
+    """Names of an algorithm's settings along `FRONT`, without those of some weights."""
+    return [setting_name(algorithm, consumer_weight) for consumer_weight in FRONT if consumer_weight not in but]
+
+
 def parse_name(name: str) -> tuple[str, float | None] | None:
     """Algorithm and `consumer_weight` that a name means; None: it means none."""
     algorithm, at, setting = name.partition("@")

@@ -8,10 +8,10 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.packing import (
     ALGORITHMS,
-    FRONT,
     WEIGHING,
     PackingProblem,
     RandomSource,
+    front_of,
     parse_name,
     rebalanced,
     rscore,
@@ -176,11 +176,7 @@ def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
         return replace(_plan(algorithm, step), choice=why), {}
     least = _plan(setting_name(algorithm, None), step)
     most = math.floor(least.consumers * (1 + percent / 100))
-    tried = [
-        _plan(setting_name(algorithm, consumer_weight), step)
-        for consumer_weight in FRONT
-        if consumer_weight is not None
-    ]
+    tried = [_plan(name, step) for name in front_of(algorithm, None)]
     within = [plan for plan in (least, *tried) if plan.consumers <= most]
     best = min(within, key=lambda plan: (plan.rscore, plan.consumers))
     why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"

@@ -4,39 +4,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from kgs_core.errors import KgsError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.group.membership.membership import Membership
 from kgs_core.group.protocol import Heartbeat, MemberAssignment, Received, Report
+from kgs_core.group.topics.assignments import KafkaAssignmentReader
+from kgs_core.group.topics.durable_writer import DurableWriter
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.shutdown import StopFlag
 
 POLL_S = 0.5
 RETRY_S = 0.2
 _log = logging.getLogger(__name__)
-
-
-class ReportWriter(Protocol):
-    """A consumer's writer: durable once it returns."""
-
-    def append(self, message: Report | Heartbeat, timeout_s: float) -> object:
-        """Append one report.
-
-        Raises:
-            TransientError: not acknowledged within `timeout_s`.
-        """
-
-
-class AssignmentReader(Protocol):
-    """A consumer's queue: the Assignments of its number."""
-
-    def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """Assignments that have come since the last call (on the first call: since the queue was opened), oldest first.
-
-        Raises:
-            TransientError: Kafka does not answer.
-        """
 
 
 class SharedMembership:
@@ -83,7 +62,7 @@ class AssignmentThread(threading.Thread):
     """
 
     def __init__(
-        self, membership: SharedMembership, reader: AssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
+        self, membership: SharedMembership, reader: KafkaAssignmentReader, stop: StopFlag, interrupt: Callable[[], None]
     ) -> None:
         """`interrupt` is called when something has come that must wait for the end of the current round."""
         super().__init__(name="assignments", daemon=True)
@@ -143,7 +122,7 @@ class ReportThread(threading.Thread):
             trying to report it.
     """
 
-    def __init__(self, membership: SharedMembership, writer: ReportWriter) -> None:
+    def __init__(self, membership: SharedMembership, writer: DurableWriter) -> None:
         super().__init__(name="reports", daemon=True)
         self.failure: KgsError | None = None
         self._membership = membership

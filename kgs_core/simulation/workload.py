@@ -12,9 +12,6 @@ Start = Literal["uniform", "zero", "half", "full"]
 STARTS: tuple[Start, ...] = get_args(Start)
 """How fast partitions are at first: drawn, or all alike at nothing, half a consumer, a whole one."""
 
-OTHER_STARTS_AT = (5, 25)
-"""Deltas at which the published experiment tries the starts other than uniform."""
-
 CAPACITY = 100.0
 """C of generated streams, whose speeds are whole per cents of it."""
 

@@ -13,17 +13,12 @@ from kgs_core.system.files import append_privately
 
 # The child ends with its parent by a pipe, not by PR_SET_PDEATHSIG: that fires when the parent's *thread* ends, and
 # reaches one process only. The guard holds the read end; when the write end is gone, by whatever death, it kills its
-# whole process group. That number cannot be another's by then, because the guard itself is in it. `exec` keeps the pid.
+# whole process group. That number cannot be another's by then, because the guard itself is in it.
 _GUARDED = 'exec 3<&0 </dev/null; (read -r _; kill -9 0) <&3 >/dev/null 2>&1 & exec "$@" 3<&-'
 _AFTERMATH_S = 5.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.05
 _TAIL_BYTES = 65_536
-
-
-def guarded(name: str, command: Sequence[str]) -> list[str]:
-    """Command line that ends with its parent, whose pipe must be its standard input; `command` gets the process id."""
-    return ["/bin/sh", "-c", _GUARDED, name, *command]
 
 
 class ChildProcess:
@@ -34,18 +29,25 @@ class ChildProcess:
     """
 
     def __init__(
-        self, name: str, command: Sequence[str], log_file: Path, environ: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        log_file: Path,
+        environ: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Starts nothing yet.
 
         Args:
             log_file: gets what it says on stdout and stderr, start after start.
             environ: its environment; this process's own when None.
+            folder: where it runs; this process's own when None.
         """
         self.name = name
         self.log_file = log_file
         self._command = tuple(command)
         self._environ = environ
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -55,11 +57,12 @@ class ChildProcess:
         self.kill()
         with append_privately(self.log_file) as log:
             self._process = subprocess.Popen(
-                guarded(self.name, self._command),
+                ["/bin/sh", "-c", _GUARDED, self.name, *self._command],  # `exec` keeps the process id
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 env=self._environ,
+                cwd=self._folder,
                 start_new_session=True,  # a Ctrl-C in the terminal is for the parent, which ends its children in order
             )
 

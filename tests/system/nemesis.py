@@ -244,7 +244,7 @@ def kill_broker(nemesis: Nemesis) -> Heal:
     (node,) = nemesis.kafka.nodes
     nemesis.refuse_beside("kill_broker", "freeze_broker")
     nemesis.disturbed(3 * LONGEST_S)
-    nemesis.kafka.kill(node)
+    node.kill()
     return lambda: nemesis.kafka.restart(node)
 
 

@@ -107,7 +107,7 @@ class Outages:
 
     def no_broker(self) -> None:
         with self.outage("the broker is away", "KgsExporterBlind"):
-            self.kafka.kill(self.kafka.nodes[0])
+            self.kafka.nodes[0].kill()
             self.fires()
             self.kafka.restart(self.kafka.nodes[0])
         self.rig.wait(lambda found: found.is_converged, "all is as before")

@@ -93,7 +93,7 @@ def test_killed_or_closed_it_keeps_what_it_acknowledged_and_leaves_no_process(tm
         topic_id = admin.topic_ids(["t"])
         with pytest.raises(PermanentError, match="another Kafka runs in it"):
             EmbeddedKafka.start(tmp_path)
-        kafka.kill(node)
+        node.kill()
         assert node.pid is None
         assert not is_alive(killed)
         kafka.restart(node)
@@ -129,7 +129,7 @@ def test_clients_that_live_on_get_offsets_again_after_a_restart(tmp_path):
         with ThreadPoolExecutor(len(admins)) as pool:
             for _ in range(3):
                 assert all(pool.map(answered, admins))
-                kafka.kill(node)
+                node.kill()
                 assert not any(list(pool.map(answered, admins)))
                 kafka.restart(node)
                 for admin in admins:

@@ -219,7 +219,7 @@ def wait_assignment(group: ShakenGroup, is_it: Callable[[MemberAssignment], obje
 
 def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: str) -> None:
     at = now()
-    kafka.kill(kafka.nodes[0])
+    kafka.nodes[0].kill()
     kafka.restart(kafka.nodes[0])
     back_s, back = now() - at, now()
 

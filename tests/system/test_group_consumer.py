@@ -257,7 +257,7 @@ def test_waits_for_kafka_however_long_it_is_gone(tmp_path: Path, topic_prefix: s
             produce(kafka.bootstrap_servers, topics[0], [b"x"] * 1000)
             pipeline.wait_caught_up(topics)
             director.close()
-            kafka.kill(kafka.nodes[0])
+            kafka.nodes[0].kill()
             with pytest.raises(subprocess.TimeoutExpired):
                 consumer.process.wait(12)
             kafka.restart(kafka.nodes[0])

@@ -130,7 +130,7 @@ def test_without_a_broker_everything_is_transient_and_then_goes_on(own: Embedded
     reports.append(heartbeat(1, 1), 10)
     reader.read_to_end()
     assert messages_of(wait_until(lambda: assignments.newest(1), 20, "the assignment")) == [gives(1, A)]
-    own.kill(own.nodes[0])
+    own.nodes[0].kill()
     began = time.monotonic()
     for act in (
         lambda: writer.write(target("lost"), [gives(1, B)], []),

@@ -206,7 +206,7 @@ def test_of_three_brokers_the_leaders_alone_are_measured_and_of_one_that_is_gone
         with Monitor(settings_of(kafka.bootstrap_servers, f"{topic_prefix}one."), publish=False) as monitor:
             before = run_until(monitor, lambda m: len(m.known) == 6)[-1]
             gone = kafka.nodes[-1]
-            kafka.kill(gone)
+            gone.kill()
             hit = {tp for tp, log in before.reading.partitions.items() if log.leader == gone.node_id}
             after = run_until(monitor, lambda m: len(m.known) == 4)
             assert {tp for tp in after[-1].speeds if tp not in after[-1].known} == hit

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from tests.faulty_registry import running_registry
 from tests.system.pipeline import Pipeline, json_values, produce, read_log
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(600)]

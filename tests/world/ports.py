@@ -94,7 +94,7 @@ class SimControllerWriter:
 
 
 class SimReportWriter:
-    """`ports.ReportWriter`."""
+    """A writer of reports."""
 
     def __init__(self, topics: Topics, chance: Chance) -> None:
         self._topics = topics
@@ -109,7 +109,7 @@ class SimReportWriter:
 
 
 class SimAssignmentReader:
-    """`ports.AssignmentReader`: opened at the end of the queue."""
+    """A queue of Assignments, opened at the end of the queue."""
 
     def __init__(self, topics: Topics, chance: Chance, consumer: ConsumerId) -> None:
         self._log = queue_of(consumer)

@@ -14,7 +14,7 @@ from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
 from kgs_core.monitor.speeds.recorded import parse_measurements
-from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, FRONT, WEIGHING, parse_name, setting_name
+from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, WEIGHING, front_of, parse_name, setting_name
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
 from kgs_core.reporting.capacity import capacity_line
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
@@ -118,7 +118,7 @@ def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
         known = f"write {', '.join(ALGORITHMS)} or all; {_WITH_SETTING}"
         raise ConfigError([f"--algorithm: '{name}': {known}" for name in wrong])
     if given.front:
-        names += [setting_name(FRONT_PACKER, consumer_weight) for consumer_weight in FRONT]
+        names += front_of(FRONT_PACKER)
     # The price that an algorithm has by itself, written out, would be the same once more, by other random numbers
     twice = {setting_name(name, DEFAULT_CONSUMER_WEIGHT) for name in names if name in WEIGHING}
     return tuple(dict.fromkeys(name for name in names if name not in twice))

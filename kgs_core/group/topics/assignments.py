@@ -13,7 +13,7 @@ ASK_AGAIN_S = 5.0
 
 
 class KafkaAssignmentReader:
-    """Port `AssignmentReader` on Kafka. For one thread.
+    """A consumer's queue: the Assignments of its number. For one thread.
 
     Opened at the end of the queue: what was assigned before is not for this process. When the constructor returns, the
     place is fixed, so that whatever is assigned after the first report is received.
@@ -38,7 +38,12 @@ class KafkaAssignmentReader:
         return self._refusals.count
 
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
-        """See `AssignmentReader`. An UnsafeError where a topic was made again, or assignments were lost."""
+        """Assignments that have come since the last call (on the first call: since the queue was opened), oldest first.
+
+        Raises:
+            TransientError: Kafka does not answer.
+            UnsafeError: a topic was made again, or assignments were lost.
+        """
         deadline = time.monotonic() + timeout_s
         while True:
             for _, received in self._taken(deadline - time.monotonic()):

@@ -27,7 +27,7 @@ _M = TypeVar("_M", bound=Report | Heartbeat | Starting | DesiredState | DesiredV
 
 
 class DurableWriter:
-    """An idempotent producer with one message in flight; port `ReportWriter`. For one thread.
+    """An idempotent producer with one message in flight. For one thread.
 
     A message without an answer is sent by a new client as well, and the client that has an answer first is kept
     (`silent_brokers`). After a failure the client is thrown away with what it has queued, so that nothing piles up

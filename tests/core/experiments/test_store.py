@@ -2,9 +2,9 @@
 
 import pytest
 
+from bench.results import load_results
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import ExperimentRun, Grid, generated, run_here
-from kgs_core.experiments.results import load_results
 from kgs_core.experiments.store import ExperimentFolder, is_generated, stream_of
 from kgs_core.model import TopicPartition
 from kgs_core.simulation.comparison import PUBLISHED, summarize

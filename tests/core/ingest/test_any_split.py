@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
-from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.ingest.worker import sorted_records
@@ -32,6 +31,7 @@ from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicId
+from tests.faulty_registry import FaultyRegistry, running_registry
 from tests.registry_values import UNKNOWN_ID, VALUES
 from tests.slow_parser import timeless
 
@@ -54,7 +54,7 @@ class TopicWorld:
     """
 
     job: TopicJob
-    registry: StubRegistry
+    registry: FaultyRegistry
     value: Callable[[int], bytes | None]
 
     def with_rule(self, **more: Any) -> "TopicWorld":

@@ -13,12 +13,12 @@ import pytest
 
 from kgs_core.config import registry as registry_settings
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ports.registry import SchemaKind, UnknownSchemaError
 from kgs_core.registry import client as registry_client
 from kgs_core.registry.client import RegistryClient, open_registry
 from tests.dripping_server import ENDLESS, dripping_server
+from tests.faulty_registry import running_registry
 from tests.waiting import wait_until
 
 AVRO = '{"type": "record", "name": "r", "fields": []}'

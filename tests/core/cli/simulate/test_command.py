@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from bench.results import load_results
 from kgs_core.cli.main import cli
-from kgs_core.experiments.results import load_results
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import baseline_help
 

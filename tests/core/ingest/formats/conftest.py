@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgs_core.demo.registry_stub import running_registry
+from tests.faulty_registry import running_registry
 
 
 @pytest.fixture(scope="module")

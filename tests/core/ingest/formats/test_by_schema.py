@@ -10,7 +10,6 @@ from confluent_kafka.cimpl import Message
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
@@ -18,6 +17,7 @@ from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.ports.registry import SchemaKind
 from tests.core.ingest.avro_values import encoded, record
+from tests.faulty_registry import running_registry
 from tests.protobuf_values import field, file_of, message_class, registered_text
 from tests.topic_jobs import topic_job
 

@@ -41,7 +41,7 @@ def kill_broker(nemesis: Nemesis) -> Heal:
 def end_broker(nemesis: Nemesis) -> Heal:
     kafka = nemesis.stage.kafka
     node = kafka.nodes[_chosen(nemesis) - 1]
-    kafka.stop(node)
+    node.end(20.0)
     return lambda: kafka.restart(node)
 
 
@@ -55,7 +55,7 @@ def kill_two_brokers(nemesis: Nemesis) -> Heal:
     kafka = nemesis.stage.kafka
     two = nemesis.random.sample(kafka.nodes, 2)
     for node in two:
-        kafka.kill(node)
+        node.kill()
 
     def back() -> None:
         for node in two:
@@ -70,7 +70,7 @@ def restart_brokers_in_turn(nemesis: Nemesis) -> None:
     """As an upgrade does it."""
     kafka = nemesis.stage.kafka
     for node in nemesis.random.sample(kafka.nodes, len(kafka.nodes)):
-        kafka.stop(node)
+        node.end(20.0)
         kafka.restart(node)
         _wait(lambda: not _behind(nemesis.stage), "every replica is in sync")
         nemesis.stage.control.keep()
@@ -118,10 +118,10 @@ def unclean_election(nemesis: Nemesis) -> None:
     nodes = {node.node_id: node for node in kafka.nodes}
     partition = _partition(stage, topic, number)
     leader, (other, *_) = partition.leader, [id_ for id_ in partition.replicas if id_ != partition.leader]
-    kafka.kill(nodes[other])
+    nodes[other].kill()
     _wait(lambda: list(_partition(stage, topic, number).isrs) == [leader], f"{leader} alone is in sync")
     time.sleep(nemesis.random.uniform(APART_S, 2 * APART_S))  # records that only the leader has
-    kafka.kill(nodes[leader])
+    nodes[leader].kill()
     try:
         kafka.restart(nodes[other])
         _allow_unclean(stage, topic, "true")
