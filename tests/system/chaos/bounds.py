@@ -8,12 +8,14 @@ from statistics import median
 
 from tests.system.chaos.bystander import Bystander
 from tests.system.chaos.judge import Wait
+from tests.system.chaos.stage import SUSPECT_S
 from tests.system.chaos.witness import Unowned, Use
 
-UNOWNED_S = 8.0
-"""Without an owner while somebody who could read had joined: a batch that is drained, one that begins. Deaths are told,
-not waited for; who is frozen owns what it has, and the freeze is its excuse."""
-UNREAD_S = 12.0
+BATCH_S = 3.0
+MOVE_S = 5.0
+UNOWNED_S = SUSPECT_S + 2 * BATCH_S
+"""Without an owner while somebody who could read had joined: suspicion, a batch that is drained, one that begins."""
+UNREAD_S = SUSPECT_S + MOVE_S + 3 * BATCH_S
 """From acknowledgement to a row while nothing excuses it: the same, and the batch that the record is in."""
 BEGIN_S = 90.0
 REST_S = 60.0
