@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,17 +154,23 @@ class Rig:
         return "\n".join([*self.events(run_id), *logs])
 
     def destroy(self) -> None:
-        """End what a failed test leaves: runs, and what they started."""
+        """End what is left: runs of a failed test; code servers, which hang once their instance's folder is gone."""
+        pids = [each.pid for each in psutil.process_iter() if self._serves(each)]
         for run in self.fleet.runs():
             process = process_of(self.tags(run.handle))
-            if process is None or process.is_gone() is not False:
-                continue
-            family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-            for member in family:
-                try:
-                    member.kill()
-                except psutil.NoSuchProcess:
-                    continue
+            if process is not None and process.is_gone() is False:
+                pids.append(process.pid)
+        for pid in pids:
+            with suppress(psutil.NoSuchProcess):
+                first = psutil.Process(pid)
+                for member in (first, *first.children(recursive=True)):
+                    with suppress(psutil.NoSuchProcess):
+                        member.kill()
+
+    def _serves(self, process: psutil.Process) -> bool:
+        with suppress(psutil.Error):
+            return {"grpc", str(self.folder)} <= set(process.cmdline())
+        return False
 
 
 @pytest.fixture
