@@ -244,7 +244,7 @@ class DagsterFleet:
             return
         api = api_of(self._instance.run_launcher, _POD_LOOK_TIMEOUT_S)
         found = runs_without_pods(api, self._group.name)
-        self._without_pods |= {run for run in (found or frozenset()) - self._without_pods if pods_are_gone(api, run)}
+        self._without_pods |= found or frozenset()
         took_s = self._clock() - now
         self._pods_due_s = now + (_PODS_AGAIN_S if found is None else max(_PODS_EVERY_S, _PODS_PATIENCE * took_s))
 

@@ -59,18 +59,21 @@ def pods_are_gone(api: KubernetesApi, run_id: str) -> bool | None:
 
 
 def runs_without_pods(api: KubernetesApi, group: str) -> frozenset[str] | None:
-    """Runs of a group's consumers whose pods are there and have all ended; None where the cluster does not tell.
+    """Runs of a group's consumers whose pods have all ended, and whose Jobs make no other; None: not known.
 
-    Their Jobs may still make others: see `pods_are_gone`.
+    Two questions, however many runs there are.
     """
     selector = ",".join(f"{label}={value}" for label, value in consumer_labels(group).items())
     try:
+        jobs = api.jobs(selector)  # first, as in `pods_are_gone`
         pods = [pod for pod in api.pods(selector) if _RUN_LABEL in pod["metadata"]["labels"]]
     except PortError as e:
         _log.warning("which consumers' pods have ended is not known: %s", e)
         return None
     living = living_pods(pods)
-    return frozenset(map(_run_id, pods)) - {_run_id(pod) for pod in pods if pod["metadata"]["uid"] in living}
+    going_on = {_run_id(pod) for pod in pods if pod["metadata"]["uid"] in living}
+    to_come = {_run_id(job) for job in jobs if _RUN_LABEL in job["metadata"]["labels"] and pods_to_come([job])}
+    return frozenset(map(_run_id, pods)) - going_on - to_come
 
 
 def delete_jobs_of(api: KubernetesApi, over: Callable[[Collection[str]], Collection[str]]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def plan(  # noqa: PLR0913 - keywords with defaults
         config: of the group; None: `kgs.yaml`, if it is there. Not needed where speeds are given.
         group: group.id of consumers that kgs need not read by, instead: their members are the consumers, and the
             topics are what they read. Without a capacity it is what members read that are behind. Of `config` the
-            sections kafka, monitor and packing count; `speeds` and `current` do not.
+            sections kafka, monitor and packing count; `speeds` and `current` are refused.
         bootstrap_servers: brokers of that group, instead of a configuration.
         speeds: (topic, number) -> bytes/s, or a recorded load, of which the last measurement counts; None: they are
             measured over `monitor.window_s`, or at once where `kgs monitor` publishes. With speeds no broker is asked.
