@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -27,7 +27,7 @@ from bench.lake_writer import (
     lake_at,
     run_writers,
 )
-from bench.local_s3 import BUCKET, LocalS3, find_s3_program, s3_options
+from bench.object_servers import OBJECT_SERVERS
 from kgs_core.errors import PermanentError
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.files.storage import Storage
@@ -42,10 +42,10 @@ class LakePlan:
     """What to measure.
 
     Attributes:
-        stores: of `disk` and `s3`.
+        stores: of `disk`, `s3`, `azure` and `gcs`.
         writers: numbers of writers.
         partitions: of each writer.
-        delay_s: added to each request to S3.
+        delay_s: added to each request to a store of objects.
         seconds: of each run.
         commits: ways in which commits are made, of `direct`, `combined` and `auto`.
     """
@@ -98,30 +98,33 @@ def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
     """Every store with every number of writers and every way of committing, each on a new table.
 
     Raises:
-        PermanentError: there is no S3 server, or a writer's process died.
+        PermanentError: a store's server is missing, or a writer's process died.
     """
-    program = find_s3_program() if "s3" in plan.stores else None
     rows = []
     for store in plan.stores:
         for writers, commit in product(plan.writers, plan.commits):
             say(f"{store}, {writers} writers, {commit}")
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgs-bench-")))
-                if program is None or store == "disk":
-                    rows.append(_run(plan, store, writers, commit, Storage(str(folder)), None))
-                    continue
-                server = stack.enter_context(LocalS3(program, folder))
-                proxy = stack.enter_context(DelayProxy(server.port, plan.delay_s))
-                near = Storage(f"s3://{BUCKET}/bench", s3_options(server.port))
-                rows.append(_run(plan, store, writers, commit, near, proxy))
+                place = _Place(Storage(str(folder)), Storage(str(folder)), None)
+                if store != "disk":
+                    server = stack.enter_context(OBJECT_SERVERS[store](folder))
+                    proxy = stack.enter_context(DelayProxy(server.port, plan.delay_s))
+                    place = _Place(server.storage("bench"), server.storage("bench", proxy.port), proxy)
+                rows.append(_run(plan, store, writers, commit, place))
     return rows
 
 
-def _run(
-    plan: LakePlan, store: str, writers: int, commit: CommitWay, near: Storage, proxy: DelayProxy | None
-) -> LakeRow:
-    """`near` is judged by: it leads past the proxy."""
-    root, options = near.root, s3_options(proxy.port) if proxy else {}
+class _Place(NamedTuple):
+    """A lake: as it is judged, as it is written, and what stands between the two."""
+
+    near: Storage
+    far: Storage
+    proxy: DelayProxy | None
+
+
+def _run(plan: LakePlan, store: str, writers: int, commit: CommitWay, place: _Place) -> LakeRow:
+    near, (root, options), proxy = place.near, (place.far.root, dict(place.far.options)), place.proxy
     lake_at(root, options).table(TABLE, SCHEMA).create()
     counted = _counter(proxy)
     records = _in_processes(root, options, writers, commit, plan, counted)

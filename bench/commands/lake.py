@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WIDTH_IN_LOG = 180
 _UNKNOWN = "-"
-_STORES = ("disk", "s3")
+_STORES = ("disk", "s3", "azure", "gcs")
 _COMMITS: "tuple[CommitWay, ...]" = ("direct", "combined", "auto")
 _MOST_WRITERS = 1000
 
@@ -23,9 +23,18 @@ _MOST_WRITERS = 1000
 @click.command("lake")
 @click.option("--writers", default="1,16,64", show_default=True, metavar="N,N", help="Writers on one table.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Of each writer.")
-@click.option("--store", default="disk,s3", show_default=True, help="A local disk, an S3 server on this machine.")
 @click.option(
-    "--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, show_default=True, help="Added to each request to S3."
+    "--store",
+    default="disk,s3",
+    show_default=True,
+    help="Of disk, s3, azure and gcs: a server of each on this machine.",
+)
+@click.option(
+    "--delay-ms",
+    type=click.FloatRange(0, 10_000),
+    default=30.0,
+    show_default=True,
+    help="Added to each request to a server.",
 )
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, show_default=True, help="Of each run.")
 @click.option(
@@ -37,9 +46,10 @@ def bench_lake(  # noqa: PLR0913 - one per option
 ) -> None:
     """Let writers commit to one table, back to back, each to partitions of its own, and check every row afterwards.
 
-    Tables lie in a new folder of the system's temporary directory, and on an S3 server of the bench's own (versitygw)
-    behind a proxy that holds each request back. Lost and doubled rows are told from the table's log and files. Also
-    shows what a position (group, topic, partition) takes in the log, and the largest log entry and checkpoint.
+    Tables lie in a new folder of the system's temporary directory, and on servers of the bench's own (versitygw,
+    Azurite, fake-gcs-server) behind a proxy that holds each request back. Lost and doubled rows are told from the
+    table's log and files. Also shows what a position (group, topic, partition) takes in the log, and the largest log
+    entry and checkpoint.
     """
     from bench.lake_commits import LakePlan, run_lake_bench
 

@@ -9,7 +9,7 @@ _SLASHES = re.compile(r"/{2,}")
 def location_of(root: str, table: str) -> str:
     """Address of a table: `s3://bucket/prefix/table`, or `file:///path/table`.
 
-    `root`: of the lake: absolute path, or s3://...
+    `root`: of the lake: absolute path, or an address in a store of objects
     """
     return f"{root}/{table}" if "://" in root else f"file://{quote(f'{root}/{table}')}"
 

@@ -29,7 +29,9 @@ OWN_OF_CLIENT = {
 }  # fmt: skip
 _OWN_OF_STORAGE = {
     "aws_endpoint", "aws_endpoint_url", "endpoint", "endpoint_url", "proxy_url", "proxy_ca_certificate",
-    "aws_web_identity_token_file",
+    "aws_web_identity_token_file", "azure_storage_endpoint", "azure_endpoint", "azure_msi_endpoint",
+    "azure_federated_token_file", "google_service_account", "google_service_account_path",
+    "google_application_credentials",
 }  # fmt: skip
 OWN_OF_SPARK = {
     "spark.local.dir", "spark.driver.host", "spark.driver.bindAddress", "spark.driver.port", "spark.blockManager.port",

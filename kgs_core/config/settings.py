@@ -1,13 +1,21 @@
 """Pydantic models of kgs.yaml. Unknown keys are refused; quantities are plain numbers whose key ends in the unit."""
 
-import re
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from kgs_core.config.bill import BillSettings
 from kgs_core.config.catalog import CatalogSettings
 from kgs_core.config.kubernetes import KubernetesSettings
+from kgs_core.config.lake_root import check_root
 from kgs_core.config.lineage import LineageSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
@@ -28,7 +36,6 @@ from kgs_core.config.secret_files import check_references
 
 DEFAULT_FLEET = "local"
 MASTER = "spark.master"
-_S3_ROOT = re.compile(r"s3://[a-z0-9][a-z0-9.-]+(/[^?#]*)?")
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
@@ -68,7 +75,7 @@ class KafkaSettings(Section):
 class LakeSettings(Section):
     """Settings of the lake: where the tables are, and how their logs are kept."""
 
-    root: str
+    root: Annotated[str, AfterValidator(check_root)]
     storage_options: Annotated[
         dict[str, str], BeforeValidator(none_is_empty), Own(is_own_of_storage), Secret(is_secret)
     ] = Field(default_factory=dict, repr=False)
@@ -81,20 +88,6 @@ class LakeSettings(Section):
     def _secrets_are_named(cls, options: dict[str, str]) -> dict[str, str]:
         check_references(options)
         return options
-
-    @field_validator("root")
-    @classmethod
-    def _root_is_a_path_or_s3(cls, root: str) -> str:
-        scheme = root.partition("://")[0] if "://" in root else ""
-        if scheme not in ("", "s3"):
-            raise ValueError("this scheme is not supported; write a plain path or s3://bucket/prefix")
-        if scheme == "s3" and not _S3_ROOT.fullmatch(root):
-            raise ValueError("write s3://bucket/prefix; keys and addresses belong in storage_options")
-        if not root.strip() or root.startswith("~") or not root.isprintable():
-            raise ValueError("write the path in full: not empty, no '~', no control characters")
-        if ".." in root.split("/"):
-            raise ValueError("'..' is not allowed in the root; write the full path")
-        return root.rstrip("/") or "/"
 
 
 class ConsumerSettings(Section):

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from kgs_core.config.lake_root import split_root
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAME
 from kgs_core.config.rule.sharing import differences
@@ -15,7 +16,7 @@ DEAD_LETTERS_SUFFIX = "_dead_letters"
 MAX_PART_BYTES = 255
 """Longest name of a folder on the usual file systems."""
 MOST_KEY_BYTES = 1024
-"""Of an object in S3."""
+"""Of an object in S3 and Google Cloud Storage; Azure takes as many characters."""
 _FILE_BYTES = 70  # /part-00001-<uuid>-c000.snappy.parquet
 
 
@@ -108,7 +109,7 @@ def _spec_of(settings: Settings, topic: str) -> TableSpec | None:
 
 def _key_bytes(settings: Settings, spec: TableSpec) -> int:
     """Bytes of the longest key that a file of these tables may have in an object store."""
-    _, _, prefix = settings.lake.root.removeprefix("s3://").partition("/")
+    prefix = split_root(settings.lake.root).prefix
     folders = min(len(spec.rule.partition_by) * (MOST_BYTES_OF_NAME + 1), MOST_BYTES_OF_FOLDERS + 1)
     return len(f"{prefix}/".encode()) + max(len(table.encode()) for table in spec.all_tables) + folders + _FILE_BYTES
 
@@ -127,10 +128,10 @@ def _bad_names(settings: Settings, specs: Collection[TableSpec]) -> Iterator[str
                 "its table and its latest_by_key" if spec.latest_table is not None else "its table and one of its route"
             )
             yield f"topic '{spec.topic}': {which} are one, '{spec.table}': give another name"
-        elif settings.lake.root.startswith("s3://") and (most := _key_bytes(settings, spec)) > MOST_KEY_BYTES:
+        elif split_root(settings.lake.root).scheme and (most := _key_bytes(settings, spec)) > MOST_KEY_BYTES:
             yield (
                 f"topic '{spec.topic}': table '{spec.table}' and the folders of its 'partition_by' make keys of up to "
-                f"{most} bytes, S3 takes {MOST_KEY_BYTES}: give it a shorter path, or fewer partition columns"
+                f"{most} bytes, a store takes {MOST_KEY_BYTES}: give it a shorter path, or fewer partition columns"
             )
         elif any(len(part.encode()) > MAX_PART_BYTES for table in spec.all_tables for part in table.split("/")):
             longest = max(spec.all_tables, key=lambda table: max(map(len, table.split("/"))))

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from kgs_core.config import Settings
+from kgs_core.config.lake_root import split_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,13 @@ def table_name(root: str, table: str) -> tuple[str, str]:
     """Namespace and name of a table.
 
     Args:
-        root: of the lake: absolute path, or s3://bucket/prefix.
+        root: of the lake: absolute path, or s3://bucket/prefix, and so on.
         table: path under it.
     """
-    if not root.startswith("s3://"):
+    scheme, bucket, prefix = split_root(root)
+    if not scheme:
         return "file", f"{root.rstrip('/')}/{table}"
-    bucket, _, prefix = root.removeprefix("s3://").partition("/")
-    return f"s3://{bucket}", f"{prefix}/{table}" if prefix else table
+    return f"{scheme}://{bucket}", f"{prefix}/{table}" if prefix else table
 
 
 def _facets(schema: pa.Schema) -> dict[str, Any]:

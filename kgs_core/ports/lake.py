@@ -205,7 +205,7 @@ class Lake(Protocol):
 
     @property
     def root(self) -> str:
-        """Local path or s3://bucket/prefix."""
+        """Local path, or an address in a store of objects."""
 
     def probe(self) -> None:
         """Prove, on a table of the probe's own, that the second of two commits of one base is refused.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings, TopicRule
+from kgs_core.config.lake_root import split_root
 from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
@@ -245,8 +246,8 @@ def storage_metadata(group: GroupConfig, rule: TopicRule, table: str) -> dict[st
 
 def table_kinds(group: GroupConfig) -> set[str]:
     """Kinds that the UI shows of a table: its format, and the store where that is one."""
-    lake = group.settings.lake
-    return {"delta", "s3"} if lake.root.startswith("s3://") else {"delta"}
+    store = split_root(group.settings.lake.root).kind
+    return {"delta", store} if store else {"delta"}
 
 
 def _plain(pattern: str) -> str:

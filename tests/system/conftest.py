@@ -12,8 +12,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka.admin import KafkaAdmin
+from tests.system.stores import new_lake, object_server, s3_server, server_of
 from tests.wheel import RELEASED, ROOT
 
+__all__ = ["new_lake", "object_server", "s3_server", "server_of"]
 _numbers = itertools.count(1)
 _TOGETHER = (
     "test_group_topic_faults.py",

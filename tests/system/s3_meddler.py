@@ -21,8 +21,8 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from bench.object_servers import ACCESS, REGION, SECRET
 from kgs_core.system.tcp_ports import HOST, PortReservation
-from tests.system.s3_server import ACCESS, REGION, SECRET
 from tests.waiting import wait_until
 
 DROP_CONDITIONS = "drop_conditions"

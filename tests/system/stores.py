@@ -2,39 +2,57 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from bench.object_servers import OBJECT_SERVERS, ObjectServer
+from kgs_core.errors import PermanentError
 from kgs_core.lake.files.storage import Storage
-from tests.system.s3_server import S3Server, find_versitygw, storage_at
 
 _numbers = itertools.count(1)
+_NEIGHBOURS = [pytest.param(kind, marks=pytest.mark.neighbours) for kind in ("azure", "gcs")]
 
 
 @pytest.fixture(scope="module")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """One S3 server for a module; whoever kills it starts it again."""
-    program = find_versitygw()
-    if program is None:
-        pytest.skip("no versitygw (the S3 test server): `make test` builds it where Go is installed, or set VERSITYGW")
-    server = S3Server(program, tmp_path_factory.mktemp("s3"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
+def server_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ObjectServer]]:
+    """The module's one server of a kind; whoever kills it starts it again. The test is skipped without its program."""
+    servers: dict[str, ObjectServer] = {}
+    with ExitStack() as running:
+
+        def server_of(kind: str) -> ObjectServer:
+            if kind not in servers:
+                try:
+                    server = OBJECT_SERVERS[kind](tmp_path_factory.mktemp(kind))
+                except PermanentError as e:
+                    pytest.skip(str(e))
+                servers[kind] = running.enter_context(server)
+            return servers[kind]
+
+        yield server_of
 
 
-@pytest.fixture(params=["disk", "s3"])
-def new_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Storage]:
-    """Makes empty lakes, on a local disk and on S3."""
+@pytest.fixture
+def s3_server(server_of: Callable[[str], ObjectServer]) -> ObjectServer:
+    """S3's."""
+    return server_of("s3")
+
+
+@pytest.fixture(params=["s3", *_NEIGHBOURS])
+def object_server(request: pytest.FixtureRequest, server_of: Callable[[str], ObjectServer]) -> ObjectServer:
+    """One of each kind."""
+    return server_of(request.param)
+
+
+@pytest.fixture(params=["disk", "s3", *_NEIGHBOURS])
+def new_lake(
+    request: pytest.FixtureRequest, tmp_path: Path, server_of: Callable[[str], ObjectServer]
+) -> Callable[[], Storage]:
+    """Makes empty lakes, on a local disk and in each kind of store."""
 
     def make() -> Storage:
         name = f"lake{next(_numbers)}"
-        if request.param == "disk":
-            return Storage(str(tmp_path / name))
-        server: S3Server = request.getfixturevalue("s3_server")
-        return storage_at(server.port, name)
+        return Storage(str(tmp_path / name)) if request.param == "disk" else server_of(request.param).storage(name)
 
     return make

@@ -19,10 +19,8 @@ from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files.storage import Storage
 from tests.sink import Sink
 from tests.system import lake_worker
-from tests.system.stores import new_lake, s3_server
 from tests.waiting import wait_until
 
-__all__ = ["new_lake", "s3_server"]
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(20)]
 
 WORKERS, PARTITIONS = 3, 6

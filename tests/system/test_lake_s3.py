@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from pyarrow.fs import FileSelector
 
 from bench.delay_proxy import DelayProxy
+from bench.object_servers import ObjectServer
 from kgs_core.config import parse_settings
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
@@ -25,11 +26,8 @@ from tests.core.lake.test_kept_bills import DAY, bill
 from tests.one_column import file_of, table_at, values_in
 from tests.sink import Sink
 from tests.system.s3_meddler import DROP_CONDITIONS, LOSE_REPLIES, LOSE_REQUESTS, meddling
-from tests.system.s3_server import S3Server, storage_at
-from tests.system.stores import new_lake, s3_server
 from tests.waiting import wait_until
 
-__all__ = ["new_lake", "s3_server"]
 NewLake = Callable[[], Storage]
 
 
@@ -49,12 +47,12 @@ def test_consumers_that_probe_at_once_all_accept_the_store(new_lake: NewLake) ->
 
 @pytest.mark.chaos
 @pytest.mark.parametrize("attempt", range(3))
-def test_probe_refuses_a_store_that_ignores_conditions(s3_server: S3Server, attempt: int) -> None:
+def test_probe_refuses_a_store_that_ignores_conditions(s3_server: ObjectServer, attempt: int) -> None:
     with meddling(s3_server.port) as meddler:
-        probe(storage_at(meddler.port, f"right-{attempt}"))
+        probe(s3_server.storage(f"right-{attempt}", meddler.port))
         meddler.order(DROP_CONDITIONS, 1)
         with pytest.raises(UnsafeError, match="let two writers commit the same version"):
-            probe(storage_at(meddler.port, f"wrong-{attempt}"))
+            probe(s3_server.storage(f"wrong-{attempt}", meddler.port))
 
 
 @pytest.mark.parametrize(
@@ -136,10 +134,10 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
 
 
 @pytest.mark.parametrize("partitions", [1, 100])
-def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: S3Server, partitions: int) -> None:
+def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: ObjectServer, partitions: int) -> None:
     """The file; the log behind the known entry and, at the same time, the file's age; the entry."""
     with DelayProxy(s3_server.port, 0.0) as proxy:
-        storage = storage_at(proxy.port, f"requests-{partitions}")
+        storage = s3_server.storage(f"requests-{partitions}", proxy.port)
         table, apps = table_at(storage), [f"p{n}" for n in range(partitions)]
         assert (
             table.commit(dict.fromkeys(apps), dict.fromkeys(apps, 1), [file_of(storage, 0)]) is CommitOutcome.COMMITTED
@@ -178,10 +176,10 @@ def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLak
 @pytest.mark.parametrize("loss", [LOSE_REPLIES, LOSE_REQUESTS])
 @pytest.mark.parametrize("times", [1, 3])
 def test_commit_whose_reply_is_lost_is_counted_once(
-    s3_server: S3Server, loss: str, times: int, commit: Literal["direct", "combined"]
+    s3_server: ObjectServer, loss: str, times: int, commit: Literal["direct", "combined"]
 ) -> None:
     with meddling(s3_server.port) as meddler:
-        sink = Sink(storage_at(meddler.port, f"{loss}-{times}-{commit}"), commit=commit).started(2)
+        sink = Sink(s3_server.storage(f"{loss}-{times}-{commit}", meddler.port), commit=commit).started(2)
         batch = sink.read({0: (0, 4), 1: (0, 3)})
         meddler.order(loss, times)
         assert sink.table.commit(batch) is CommitOutcome.COMMITTED
@@ -192,8 +190,8 @@ def test_commit_whose_reply_is_lost_is_counted_once(
 
 @pytest.mark.chaos
 @pytest.mark.slow
-def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: S3Server) -> None:
-    here = storage_at(s3_server.port, "killed")
+def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: ObjectServer) -> None:
+    here = s3_server.storage("killed")
     storage = Storage(
         here.root, {**here.options, "max_retries": "2"}
     )  # of the client's, in each of our own eight tries

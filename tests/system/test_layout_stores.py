@@ -23,9 +23,7 @@ from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.files.storage import Storage
 from kgs_core.spark.java import find_java
 from tests.layout_sink import LayoutSink
-from tests.system.stores import new_lake, s3_server
 
-__all__ = ["new_lake", "s3_server"]
 ODD = [
     None,
     "plain",

@@ -113,7 +113,7 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
                 written = None
                 if unwritten is not None:
                     write = partial(unwritten.written, storage)
-                    written = pool.submit(write) if storage.is_s3 else _at_once(write)
+                    written = pool.submit(write) if storage.is_in_objects else _at_once(write)
                 at_work.append((topic, written, cuts))
         for topic, written, cuts in at_work:
             with _own_affair(topic, result):

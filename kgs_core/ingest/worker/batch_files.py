@@ -33,7 +33,7 @@ def write_files(storage: Storage, table: str, in_file: pa.Schema, rows: Partitio
         return file
 
     parts = rows.files()
-    if len(parts) == 1 or not storage.is_s3:
+    if len(parts) == 1 or not storage.is_in_objects:
         return [write(part) for part in parts]
     return list(_writers().map(write, parts))
 

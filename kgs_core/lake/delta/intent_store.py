@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from kgs_core.lake.files.s3_store import s3_store
+from kgs_core.lake.files.object_store import object_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import FileWritten
@@ -60,8 +60,8 @@ class IntentStore(Protocol):
 
 def intent_store(storage: Storage, table: str) -> IntentStore:
     """The intents of a table."""
-    if storage.is_s3:
-        return S3Intents(storage, table)
+    if storage.is_in_objects:
+        return ObjectIntents(storage, table)
     return DiskIntents(Path(storage.uri(table), INTENT_FOLDER))
 
 
@@ -196,11 +196,11 @@ class DiskIntents(IntentStore):
             raise problem
 
 
-class S3Intents(IntentStore):
-    """Port `IntentStore` on S3."""
+class ObjectIntents(IntentStore):
+    """Port `IntentStore` in a store of objects."""
 
     def __init__(self, storage: Storage, table: str) -> None:
-        self._store = s3_store(storage, f"{table}/{INTENT_FOLDER}")
+        self._store = object_store(storage.uri(f"{table}/{INTENT_FOLDER}"), storage.delta_options())
 
     def put(self, name: str, data: bytes) -> None:
         """See `IntentStore`."""

@@ -1,14 +1,14 @@
 """The files of one table's log: which there are, their bytes, and the creation of the next one if nobody has made it.
 
 The creation is the lock that everything stands on: of two writers that put an entry under one number, one is refused.
-On a disk it is a hard link, which fails where the name is taken; on S3 a PUT with `If-None-Match: *`.
+On a disk it is a hard link, which fails where the name is taken; in a store of objects a conditional PUT.
 
-A listing says what there is from a known entry on, so its cost does not grow with the log's age. S3 lists names behind
-a given one. A folder cannot be listed in part; there the names are tried one after the other, and `_last_checkpoint`
-is read *after* the first one that is missing. Only entries before a checkpoint are ever cleaned away, and whoever
-makes a checkpoint notes it there first; so where it points behind the known entry, a missing name may be a hole, and
-the whole folder is listed. So it is where the known entry is old: makers of checkpoints may note them in the wrong
-order.
+A listing says what there is from a known entry on, so its cost does not grow with the log's age. A store of objects
+lists names behind a given one. A folder cannot be listed in part; there the names are tried one after the other, and
+`_last_checkpoint` is read *after* the first one that is missing. Only entries before a checkpoint are ever cleaned
+away, and whoever makes a checkpoint notes it there first; so where it points behind the known entry, a missing name may
+be a hole, and the whole folder is listed. So it is where the known entry is old: makers of checkpoints may note them in
+the wrong order.
 """
 
 import json
@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
-from kgs_core.lake.files.s3_store import s3_store
+from kgs_core.lake.files.object_store import object_store
 from kgs_core.lake.files.storage import Storage
 
 LOG_FOLDER = "_delta_log"
@@ -84,8 +84,8 @@ class LogStore(Protocol):
 
 def log_store(storage: Storage, table: str) -> LogStore:
     """The log of a table."""
-    if storage.is_s3:
-        return S3Log(storage, table)
+    if storage.is_in_objects:
+        return ObjectLog(storage, table)
     return DiskLog(Path(storage.uri(table), LOG_FOLDER))
 
 
@@ -190,16 +190,16 @@ class DiskLog(LogStore):
         return stamp
 
 
-class S3Log(LogStore):
-    """Port `LogStore` on S3."""
+class ObjectLog(LogStore):
+    """Port `LogStore` in a store of objects."""
 
     def __init__(self, storage: Storage, table: str) -> None:
-        self._store = s3_store(storage, f"{table}/{LOG_FOLDER}")
+        self._store = object_store(storage.uri(f"{table}/{LOG_FOLDER}"), storage.delta_options())
 
     def since(self, version: int | None) -> LogListing:
         """See `LogStore`."""
         found = self._store.list(offset=None if version is None else f"{version:020d}").collect()
-        return _sorted_out((str(file["path"]), str(file["e_tag"])) for file in found)
+        return _sorted_out((str(file["path"]), _stamp_of(file)) for file in found)
 
     def read(self, name: str) -> bytes:
         """See `LogStore`."""
@@ -208,7 +208,7 @@ class S3Log(LogStore):
     def entry(self, version: int) -> tuple[bytes, str]:
         """See `LogStore`."""
         found = self._store.get(entry_name(version))
-        return bytes(found.bytes()), str(found.meta["e_tag"])
+        return bytes(found.bytes()), _stamp_of(found.meta)
 
     def create(self, version: int, data: bytes) -> str:
         """See `LogStore`."""
@@ -218,4 +218,9 @@ class S3Log(LogStore):
             made = self._store.put(entry_name(version), data, mode="create", use_multipart=False)
         except AlreadyExistsError as e:
             raise EntryExistsError(entry_name(version)) from e
-        return str(made["e_tag"])
+        return _stamp_of(made)
+
+
+def _stamp_of(found: Any) -> str:
+    """The ETag; Azure puts it in quotes in one answer and not in another."""
+    return str(found["e_tag"]).strip('"')

@@ -64,7 +64,7 @@ def _place(storage: Storage) -> tuple[Storage, str]:
     A root that does not exist may be that of a lake that was moved: nothing is made in its place.
     """
     name, root = uuid.uuid4().hex, storage.root
-    while not (storage.is_s3 or os.path.lexists(root)):
+    while not (storage.is_in_objects or os.path.lexists(root)):
         root = os.path.dirname(os.path.abspath(root))
     return (
         (storage, f"{PROBE_FOLDER}/{name}")
@@ -94,7 +94,7 @@ def remove_left_over(storage: Storage) -> None:
 
 
 def _prove(storage: Storage, table: str) -> None:
-    if not storage.is_s3:
+    if not storage.is_in_objects:
         os.makedirs(os.path.join(storage.uri(table), LOG_FOLDER))
     log = log_store(storage, table)
     rounds = 0

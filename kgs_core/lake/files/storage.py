@@ -1,22 +1,15 @@
-"""The lake's root, a local path or s3://bucket/prefix: addresses for Delta, a file system for the Parquet writer."""
+"""The lake's root, a local path or a folder in a store of objects: addresses for Delta, a file system for pyarrow."""
 
 import errno
-import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from pyarrow import fs
 
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.files.object_store import object_file_system
 from kgs_core.system.secret_files import with_secrets
-
-_S3_KEYS = {  # deltalake's option -> pyarrow's argument
-    "aws_access_key_id": "access_key",
-    "aws_secret_access_key": "secret_key",
-    "aws_session_token": "session_token",
-    "aws_region": "region",
-    "aws_endpoint_url": "endpoint_override",
-}
 
 
 @dataclass(frozen=True)
@@ -24,18 +17,18 @@ class Storage:
     """Store of the tables. Small and picklable: workers get a copy.
 
     Attributes:
-        root: local path or s3://bucket/prefix, without a trailing slash.
-        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...). Never printed. Those
-            that stand in files are read with each use, so that new keys count without a restart.
+        root: local path, or an address as `config/lake_root.py` has them, without a trailing slash.
+        options: storage options in deltalake's names (AWS_ENDPOINT_URL, AZURE_STORAGE_SAS_TOKEN, ...). Never printed.
+            Those that stand in files are read with each use, so that new keys count without a restart.
     """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def is_s3(self) -> bool:
-        """Whether the root is in an object store."""
-        return self.root.startswith("s3://")
+    def is_in_objects(self) -> bool:
+        """Whether the root is in a store of objects."""
+        return "://" in self.root
 
     def uri(self, table: str) -> str:
         """Address of a table for deltalake.
@@ -44,7 +37,7 @@ class Storage:
             UnsafeError: a link leads out of the root, or deltalake would take its name for another folder's.
         """
         uri = f"{self.root}/{table}"
-        if not self.is_s3:
+        if not self.is_in_objects:
             if "%" in uri:  # deltalake reads %41 as A, the Parquet writer does not: log and files would part
                 raise UnsafeError(f"{uri}: a lake's path must not have '%' in it: rename the folder")
             inside, root = os.path.realpath(uri), os.path.realpath(self.root)
@@ -53,14 +46,16 @@ class Storage:
         return uri
 
     def delta_options(self) -> dict[str, str]:
-        """Options for deltalake; on S3 with the conditional put that the compare-and-set stands on.
+        """Options for deltalake; on S3 with the conditional put that compare-and-set needs.
+
+        Azure and Google have it without an option.
 
         Raises:
             PermanentError: a file of secrets cannot be read.
             UnsafeError: an option would take the conditional put away.
         """
         options = {key.lower(): value for key, value in self._read().items()}
-        if not self.is_s3:
+        if not self.root.startswith("s3://"):
             return options
         if options.get("aws_s3_allow_unsafe_rename", "false").lower() == "true":
             raise UnsafeError("lake.storage_options: aws_s3_allow_unsafe_rename loses commits: remove it")
@@ -68,9 +63,11 @@ class Storage:
             raise UnsafeError("lake.storage_options: aws_conditional_put must be etag: remove it or set it so")
         return options
 
-    def filesystem(self) -> Any:
+    def filesystem(self) -> fs.FileSystem:
         """A pyarrow file system; paths in it come from `path`."""
-        return _filesystem(self.is_s3, tuple(sorted((k.lower(), v) for k, v in self._read().items())))
+        if not self.is_in_objects:
+            return fs.LocalFileSystem()
+        return object_file_system(self.root, tuple(sorted(self.delta_options().items())))
 
     def _read(self) -> dict[str, str]:
         return with_secrets("lake.storage_options", self.options)
@@ -81,7 +78,7 @@ class Storage:
         A balancer without a backend answers for it, or another pod has its address now; and whoever asks again and
         again over that connection keeps it open.
         """
-        _filesystem.cache_clear()
+        object_file_system.cache_clear()
 
     def make_folders(self, table: str, folder: str, beside: str = "") -> None:
         """Make a folder on a disk, level by level, below one that must exist.
@@ -96,7 +93,7 @@ class Storage:
         Raises:
             FileNotFoundError: the folder that must exist does not.
         """
-        if self.is_s3:
+        if self.is_in_objects:
             return
         path, must_exist = self.path(table), self.path(beside or table)
         if not os.path.isdir(must_exist):
@@ -107,19 +104,5 @@ class Storage:
 
     def path(self, table: str, name: str = "") -> str:
         """Path of a table, or of a file in it, in `filesystem`."""
-        base = f"{self.root.removeprefix('s3://')}/{table}"
+        base = table if self.is_in_objects else f"{self.root}/{table}"
         return f"{base}/{name}" if name else base
-
-
-@functools.cache
-def _filesystem(is_s3: bool, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: FBT001
-    from pyarrow import fs
-
-    if not is_s3:
-        return fs.LocalFileSystem()
-    given = dict(options)
-    arguments = {ours: given[theirs] for theirs, ours in _S3_KEYS.items() if theirs in given}
-    if given.get("aws_allow_http", "false").lower() == "true":
-        arguments["scheme"] = "http"
-    # A file below the size of a part (5 MB) is one request then, not three.
-    return fs.S3FileSystem(background_writes=False, allow_delayed_open=True, **arguments)

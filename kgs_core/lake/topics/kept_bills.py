@@ -158,7 +158,7 @@ class KeptBills:
     def _write(self, file: _File, content: bytes) -> None:
         filesystem, path = self._storage.filesystem(), self._path(file.name)
         try:
-            if self._storage.is_s3:
+            if self._storage.is_in_objects:
                 with filesystem.open_output_stream(path) as opened:
                     opened.write(content)
                 return

@@ -76,7 +76,7 @@ def _maintain_each(
 
 def _is_there(storage: Storage) -> bool:
     """Whether the root exists; if that is unknown, True: the lock then reports what is wrong."""
-    if storage.is_s3:
+    if storage.is_in_objects:
         return True
     try:
         Path(storage.root).lstat()  # of a link itself: one that leads nowhere is to be mended, as a disk not mounted
@@ -98,7 +98,7 @@ def maintenance_lock(storage: Storage) -> Iterator[None]:
         TransientError: another process holds it.
         PermanentError: the root cannot be written.
     """
-    if storage.is_s3:
+    if storage.is_in_objects:
         yield
         return
     try:

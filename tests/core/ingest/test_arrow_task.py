@@ -153,7 +153,7 @@ class StoreThatWaits(Storage):
     files: threading.Barrier
     sick: str
 
-    is_s3 = True
+    is_in_objects = True
 
     def filesystem(self):
         return self

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.object_servers import BUCKET, S3Server
+from kgs_core.errors import PermanentError
 from tests.system.s3_meddler import Meddler, meddling
-from tests.system.s3_server import BUCKET, S3Server, find_versitygw, storage_at
 
 ROOM_BYTES, COPIES = 256_000_000, 4
 """Of a disk: for a short run, and for each byte that a long one writes, which upkeep copies into larger files."""
@@ -85,15 +86,13 @@ def small_disk(folder: Path, written: float) -> Iterator[SmallDisk]:
 @contextmanager
 def meddled_store(folder: Path) -> Iterator[MeddledStore]:
     """Running while the block does."""
-    program = find_versitygw()
-    if program is None:
-        pytest.skip("no versitygw (the S3 test server): `make s3-server` builds it where Go is installed")
     folder.mkdir()
-    with ExitStack() as held:
-        server = S3Server(program, folder)
-        held.callback(server.close)
-        server.start()
+    try:
+        server = S3Server(folder)
+    except PermanentError as e:
+        pytest.skip(str(e))
+    with server, ExitStack() as held:
         meddler = held.enter_context(meddling(server.port))
-        storage = storage_at(meddler.port, "chaos")
-        tables = folder / "data" / BUCKET / "chaos"
+        storage = server.storage("chaos", meddler.port)
+        tables = server.data / BUCKET / "chaos"
         yield MeddledStore(storage.root, tables, dict(storage.options), server=server, meddler=meddler)

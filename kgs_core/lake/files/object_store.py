@@ -1,0 +1,183 @@
+"""Stores of objects (S3, Azure Blob Storage, Google Cloud Storage) by obstore, the Rust library inside deltalake.
+
+One client for all that is written and read beside deltalake itself: log entries by conditional put, listings from a
+name on, Parquet files. So a user's options and credentials mean the same everywhere.
+"""
+
+import functools
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from pyarrow import PythonFile
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, FileType, PyFileSystem
+
+from kgs_core.errors import one_line
+
+TIMEOUT_S = 30.0
+_OF_THE_CONNECTION = {"allow_http", "allow_invalid_certificates", "connect_timeout", "http2_only", "proxy_url",
+                      "pool_idle_timeout", "timeout", "user_agent"}  # fmt: skip
+_OF_DELTALAKE = {"aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "max_retries", "retry_timeout"}
+
+
+def object_store(address: str, options: dict[str, str]) -> Any:
+    """The store of one folder; names are relative to it.
+
+    Args:
+        address: of the folder, as `Storage.uri` has it.
+        options: as `Storage.delta_options` has them.
+
+    Raises:
+        obstore.exceptions.BaseError: an option, or the address, means nothing to this kind of store.
+    """
+    from obstore.store import from_url
+
+    of_connection: dict[str, Any] = {"timeout": timedelta(seconds=TIMEOUT_S)}
+    of_store: dict[str, Any] = {}
+    for key, value in options.items():
+        name = key.removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        if name in _OF_THE_CONNECTION:
+            of_connection[name] = value
+        elif key not in _OF_DELTALAKE and not key.startswith("backoff_config."):
+            of_store[key] = value
+    connect: Any = from_url  # its types know the names of the options, which are the user's here
+    return connect(
+        address,
+        config=of_store,
+        client_options=of_connection,
+        retry_config={"max_retries": int(options["max_retries"])} if "max_retries" in options else None,
+    )
+
+
+@contextmanager
+def _told_as_os_error() -> Iterator[None]:
+    """What the store's client raises, as the error that pyarrow's callers expect of a file system."""
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except OSError:  # its "not found" is one
+        raise
+    except BaseError as e:
+        raise OSError(one_line(e)) from e
+
+
+class _Upload(io.BytesIO):
+    """A file that is put whole when it is closed: one request, or several at once where it is large."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        super().__init__()
+        self._store, self._path = store, path
+
+    def close(self) -> None:
+        if not self.closed:
+            with _told_as_os_error():
+                self._store.put(self._path, self.getvalue())
+        super().close()
+
+
+class _Object(io.RawIOBase):
+    """An object that is read in ranges, each with one request."""
+
+    def __init__(self, store: Any, path: str) -> None:
+        self._store, self._path, self._at = store, path, 0
+        with _told_as_os_error():
+            self._size = int(store.head(path)["size"])
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._size - self._at, 0)
+        length = left if size < 0 else min(size, left)
+        if not length:
+            return b""
+        with _told_as_os_error():
+            data = bytes(self._store.get_range(self._path, start=self._at, length=length))
+        self._at += len(data)
+        return data
+
+
+def _not_offered(*_: object) -> NoReturn:
+    raise NotImplementedError
+
+
+@functools.cache
+def object_file_system(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
+    """The store as a file system of pyarrow; paths are relative to the lake's root.
+
+    There are no folders but in names: none needs to be made, none is found by `get_file_info`, and an empty one is not
+    there.
+    """
+    return PyFileSystem(_ObjectFileSystem(root, dict(options)))
+
+
+class _ObjectFileSystem(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types
+    def __init__(self, root: str, options: dict[str, str]) -> None:
+        self._root = root
+        self._store = object_store(root, options)
+
+    def get_type_name(self) -> str:
+        return "objects"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        return [self._info(path) for path in paths]
+
+    def _info(self, path: str) -> FileInfo:
+        try:
+            with _told_as_os_error():
+                return _file(self._store.head(path))
+        except FileNotFoundError:
+            return FileInfo(path, FileType.NotFound)
+
+    def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
+        with _told_as_os_error():
+            if selector.recursive:
+                found = [_file(each) for each in self._store.list(selector.base_dir).collect()]
+            else:
+                level = self._store.list_with_delimiter(selector.base_dir)
+                folders = [FileInfo(path.rstrip("/"), FileType.Directory) for path in level["common_prefixes"]]
+                found = folders + [_file(each) for each in level["objects"]]
+        if not found and not selector.allow_not_found:
+            raise FileNotFoundError(selector.base_dir)
+        return found
+
+    def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001 - pyarrow's
+        pass
+
+    def delete_dir(self, path: str) -> None:
+        with _told_as_os_error():
+            if names := [each["path"] for each in self._store.list(path).collect()]:
+                self._store.delete(names)
+
+    def delete_file(self, path: str) -> None:
+        with _told_as_os_error():
+            self._store.delete(path)
+
+    def open_input_file(self, path: str) -> PythonFile:
+        return PythonFile(_Object(self._store, path), mode="r")
+
+    def open_output_stream(self, path: str, metadata: object) -> PythonFile:  # noqa: ARG002
+        return PythonFile(_Upload(self._store, path), mode="w")
+
+    open_input_stream = open_input_file
+    delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _not_offered
+
+
+def _file(found: Any) -> FileInfo:
+    return FileInfo(found["path"], FileType.File, size=found["size"], mtime=found["last_modified"])
