@@ -159,7 +159,7 @@ class _Translator(BaseHTTPRequestHandler):
         """Quiet."""
 
 
-class _Server(ThreadingHTTPServer):
+class _TranslatorServer(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
 
@@ -179,4 +179,4 @@ def _xml(name: str, inner: str) -> bytes:
 
 if __name__ == "__main__":
     _Translator.server_port = int(sys.argv[2])
-    _Server((HOST, int(sys.argv[1])), _Translator).serve_forever()
+    _TranslatorServer((HOST, int(sys.argv[1])), _Translator).serve_forever()

@@ -106,16 +106,16 @@ def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
             say(f"{store}, {writers} writers, {commit}")
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgs-bench-")))
-                place = _Place(Storage(str(folder)), Storage(str(folder)), None)
+                place = _BenchLake(Storage(str(folder)), Storage(str(folder)), None)
                 if store != "disk":
                     server = stack.enter_context(OBJECT_SERVERS[store](folder))
                     proxy = stack.enter_context(DelayProxy(server.port, plan.delay_s))
-                    place = _Place(server.storage("bench"), server.storage("bench", proxy.port), proxy)
+                    place = _BenchLake(server.storage("bench"), server.storage("bench", proxy.port), proxy)
                 rows.append(_run(plan, store, writers, commit, place))
     return rows
 
 
-class _Place(NamedTuple):
+class _BenchLake(NamedTuple):
     """A lake: as it is judged, as it is written, and what stands between the two."""
 
     near: Storage
@@ -123,7 +123,7 @@ class _Place(NamedTuple):
     proxy: DelayProxy | None
 
 
-def _run(plan: LakePlan, store: str, writers: int, commit: CommitWay, place: _Place) -> LakeRow:
+def _run(plan: LakePlan, store: str, writers: int, commit: CommitWay, place: _BenchLake) -> LakeRow:
     near, (root, options), proxy = place.near, (place.far.root, dict(place.far.options)), place.proxy
     lake_at(root, options).table(TABLE, SCHEMA).create()
     counted = _counter(proxy)

@@ -36,7 +36,7 @@ class LakeRoot(NamedTuple):
 
 
 def split_root(root: str) -> LakeRoot:
-    """The parts of an address that `check_root` takes."""
+    """Parts of an address that `check_root` takes."""
     scheme, found, rest = root.partition("://")
     if not found:
         return LakeRoot("", "", root)
@@ -45,7 +45,7 @@ def split_root(root: str) -> LakeRoot:
 
 
 def check_root(root: str) -> str:
-    """The address without a slash at its end.
+    """Address without a slash at its end.
 
     Raises:
         ValueError: no table can be there.

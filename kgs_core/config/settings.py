@@ -1,5 +1,7 @@
 """Pydantic models of kgs.yaml. Unknown keys are refused; quantities are plain numbers whose key ends in the unit."""
 
+import hashlib
+import json
 from typing import Annotated, Self
 
 from pydantic import (
@@ -29,13 +31,14 @@ from kgs_core.config.passthrough import (
     is_secret_of_spark,
 )
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.config.rule.section import Own, Passthrough, Secret, Section, none_is_empty
+from kgs_core.config.rule.section import FINGERPRINT, Own, Passthrough, Secret, Section, none_is_empty
 from kgs_core.config.rule.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.rule.topic_rule import HookName, TopicRule
 from kgs_core.config.secret_files import check_references
 
 DEFAULT_FLEET = "local"
 MASTER = "spark.master"
+_HASH_DIGITS = 16
 
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
@@ -200,3 +203,14 @@ class Settings(Section):
         if self.is_internal(topic):
             return None
         return next((rule for rule in self.topics if rule.matches(topic)), None)
+
+
+def config_hash(settings: Settings) -> str:
+    """A hash of all settings but those marked as `Own`: the same for equal settings, in whatever order they stand.
+
+    A setting written out with its default counts as one left out, so that a new version with new settings does not
+    look like another configuration. Of what is marked as `Secret` only the name counts: a new password makes no other
+    configuration, and a hash in a topic must not help to guess one.
+    """
+    tree = settings.model_dump(mode="json", exclude_defaults=True, context=FINGERPRINT)
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()[:_HASH_DIGITS]

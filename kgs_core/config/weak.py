@@ -30,9 +30,9 @@ def _of_kafka(client: Mapping[str, Scalar]) -> Iterator[str]:
 
 
 def _of_lake(options: Mapping[str, Scalar]) -> Iterator[str]:
-    names = {name.lower().removeprefix("aws_"): str(value).lower() for name, value in options.items()}
+    names = {name.lower().removeprefix("aws_").removeprefix("azure_"): str(v).lower() for name, v in options.items()}
     if names.get("allow_http", "false") in ("true", "1", "yes", "on"):
         yield (
-            "lake.storage_options: aws_allow_http: rows cross the network unencrypted, and can be changed "
+            "lake.storage_options: allow_http: rows cross the network unencrypted, and can be changed "
             "on their way: use https"
         )

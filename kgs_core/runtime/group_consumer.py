@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kgs_core.config import Settings
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.errors import one_line
 from kgs_core.fleet.pod_process import own_process
 from kgs_core.group.membership.member import Identity, MembershipTiming

@@ -24,6 +24,7 @@ from deltalake.exceptions import TableNotFoundError
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
 from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.lake.files.storage import Storage
 from kgs_core.model import TopicPartition
 from tests.waiting import wait_until
 
@@ -89,6 +90,7 @@ class Pipeline:
         rules: Sequence[Mapping[str, Any]],
         *,
         registry: str = "http://127.0.0.1:9",
+        storage: Storage | None = None,
         **consumer: Any,
     ) -> None:
         self.folder = folder
@@ -97,7 +99,7 @@ class Pipeline:
         self._tree: dict[str, Any] = {
             "group": f"group-{folder.name}"[:100],
             "kafka": {"bootstrap_servers": bootstrap},
-            "lake": {"root": "lake"},
+            "lake": {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"},
             "registry": {"url": registry},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
@@ -106,6 +108,7 @@ class Pipeline:
         self.settings: Settings = load_settings(self.config, {})
         self.admin = KafkaAdmin({"bootstrap.servers": bootstrap})
         self.lake = Path(self.settings.lake.root)
+        self._storage = storage or Storage(self.settings.lake.root)
 
     def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
         """Have consumers that are started from now on go by these rules."""
@@ -126,7 +129,7 @@ class Pipeline:
         for topic, description in self.admin.describe(list(topics)).items():
             try:
                 rule = self.settings.rule_of(topic)
-                table = DeltaTable(str(self.lake / (rule.table_of(topic) if rule is not None else topic)))
+                table = self._table(rule.table_of(topic) if rule is not None else topic)
             except TableNotFoundError:
                 table = None
             for p in range(description.partitions):
@@ -144,7 +147,16 @@ class Pipeline:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a table of the lake."""
-        return lake_rows(self.lake / table)
+        if not self._storage.is_in_objects:
+            return lake_rows(self.lake / table)
+        try:
+            found: list[dict[str, Any]] = self._table(table).to_pyarrow_table().to_pylist()
+        except TableNotFoundError:
+            return []
+        return found
+
+    def _table(self, name: str) -> DeltaTable:
+        return DeltaTable(self._storage.uri(name), storage_options=self._storage.delta_options())
 
     def assert_audit_is_clean(self) -> None:
         from kgs_core.lake.audit.audit import audit_lake

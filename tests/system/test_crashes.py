@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.object_servers import ObjectServer
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.lake.files.storage import Storage
 from tests.failpoints import crash_at
 from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, json_values, produce
 from tests.waiting import wait_until
@@ -37,19 +39,30 @@ def mixed_values(first: int, count: int) -> list[bytes]:
 @EACH_PROCESSOR
 def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Each life ends at the next point, in the second batch it gets there with; the last one lives on."""
-    topic = f"{topic_prefix}crash"
-    pipeline = Pipeline(
-        tmp_path, kafka.bootstrap_servers, [{"topic": topic, **PROCESSORS[processor]}], batch_bytes=20_000
-    )
+    die_at_every_point(processor, kafka, f"{topic_prefix}crash", tmp_path)
+
+
+@pytest.mark.neighbours
+def test_killed_at_every_point_in_turn_with_a_lake_in_a_store(
+    object_server: ObjectServer, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
+    die_at_every_point("arrow", kafka, f"{topic_prefix}crash", tmp_path, object_server.storage("crash"))
+
+
+def die_at_every_point(
+    processor: str, kafka: EmbeddedKafka, topic: str, folder: Path, storage: Storage | None = None
+) -> None:
+    rules = [{"topic": topic, **PROCESSORS[processor]}]
+    pipeline = Pipeline(folder, kafka.bootstrap_servers, rules, storage=storage, batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 3)
     produced = 0
     commit, points = COMMITS[processor]
     for point in points:
         produced += produce(kafka.bootstrap_servers, topic, mixed_values(produced, 3000))
-        with pipeline.consumer(**crash_at(f"{point}:2", tmp_path), **commit) as consumer:
+        with pipeline.consumer(**crash_at(f"{point}:2", folder), **commit) as consumer:
             wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
             assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
-        assert (tmp_path / point).exists()
+        assert (folder / point).exists()
     with pipeline.consumer(**commit) as consumer:
         pipeline.wait_caught_up([topic])
         consumer.terminate()

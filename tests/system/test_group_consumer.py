@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kgs_core import __version__
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.group.protocol import Ending, Incarnation, Member, Phase

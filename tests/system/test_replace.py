@@ -9,7 +9,7 @@ import yaml
 
 from bench.load_shapes import KnownLoad
 from kgs_core.config.file import load_settings
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus

@@ -13,7 +13,7 @@ import pytest
 
 from bench.load_shapes import KnownLoad
 from kgs_core import __version__
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import json_values, produce
 from tests.system.test_control import CALM, PARTITIONS, SECTIONS, Rig, ended

@@ -15,7 +15,7 @@ import click
 from kgs_core.api.configuration import settings_of
 from kgs_core.cli.group.operator_progress import applied, end_now, has_come, is_applied, is_replaced, wait_for
 from kgs_core.cli.options import config_option
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.errors import PortError
 from kgs_core.group.membership.membership import FENCE_FACTOR
 from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState

@@ -37,8 +37,8 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
     so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
     killed consumers left. Run it every hour; consumers keep running.
 
-    Run it from one place at a time: on a local disk a second one refuses to start; on S3 nothing holds it back, and
-    both would do the same work (no row is lost by it).
+    Run it from one place at a time: on a local disk a second one refuses to start; elsewhere nothing holds it back,
+    and both would do the same work (no row is lost by it).
     """
     settings = settings_of(config_file)
     from kgs_core.lake.topics.maintenance import maintain_lake

@@ -1,7 +1,7 @@
 """Terms of joining a group: a Target states them, and a joining consumer compares them."""
 
 from kgs_core.config import Settings
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.group.protocol import Terms
 
 OWN_PARTITIONS = 1

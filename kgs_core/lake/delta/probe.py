@@ -24,7 +24,14 @@ _BOTH = 2
 _DENIED = re.compile(
     r"permission denied|access ?denied|status code: 40[13]|signaturedoesnotmatch|invalidaccesskey|os error 13\b", re.I
 )
-_NO_CREDENTIALS = re.compile(r"/latest/(api/token|meta-data)")  # the last place where credentials are looked for
+_CREDENTIALS = {  # where each client looks for credentials when it has found none
+    r"/latest/(api/token|meta-data)": "aws_access_key_id and aws_secret_access_key in lake.storage_options, or AWS's "
+    "own variables, or a role to this machine",
+    r"/metadata/identity/oauth2/token": "azure_storage_account_key, azure_storage_sas_token, or azure_client_id, "
+    "azure_client_secret and azure_tenant_id in lake.storage_options, or a managed identity to this machine",
+    r"/computeMetadata/": "google_service_account (a file) in lake.storage_options, or "
+    "GOOGLE_APPLICATION_CREDENTIALS, or a service account to this machine",
+}
 _PASSING = re.compile(
     r"no space left|quota exceeded|read-only file system|connection refused|timed? ?out|os error (28|30|122)\b"
     r"|client error \(connect\)|dns error|status code: (5\d\d|429)",
@@ -47,18 +54,18 @@ def probe(storage: Storage) -> None:
         PermanentError: the root cannot be written.
         TransientError: the store did not answer, is full or cannot be written for now.
     """
-    tried_in, table = _place(storage)
+    tried_in, table = probe_place(storage)
     try:
         _prove(tried_in, table)
     except PortError:
         raise
     except Exception as e:
-        raise _refusal(storage, e) from e
+        raise refusal(storage, e) from e
     finally:
-        _remove(tried_in, table)
+        remove_probe(tried_in, table)
 
 
-def _place(storage: Storage) -> tuple[Storage, str]:
+def probe_place(storage: Storage) -> tuple[Storage, str]:
     """Where the probe's table goes: into the lake, or into the folder that the lake would be made in.
 
     A root that does not exist may be that of a lake that was moved: nothing is made in its place.
@@ -86,11 +93,11 @@ def remove_left_over(storage: Storage) -> None:
     prefix = storage.path(PROBE_FOLDER) + "/"
     for info in found:
         name = info.path.removeprefix(prefix).partition("/")[0]
-        changed = info.mtime.timestamp() if info.mtime is not None else 0.0  # folders of S3 have none
+        changed = info.mtime.timestamp() if info.mtime is not None else 0.0  # folders of stores have none
         newest[name] = max(changed, newest.get(name, 0.0))
     for name, changed in newest.items():
         if time.time() - changed > LEFT_OVER_S:
-            _remove(storage, f"{PROBE_FOLDER}/{name}")
+            remove_probe(storage, f"{PROBE_FOLDER}/{name}")
 
 
 def _prove(storage: Storage, table: str) -> None:
@@ -103,7 +110,7 @@ def _prove(storage: Storage, table: str) -> None:
         if taken == _BOTH:
             raise UnsafeError(
                 f"lake {storage.root}: the store let two writers commit the same version, rows would be lost: "
-                "use a local disk or an S3 store with conditional put (If-None-Match)"
+                "use a local disk, or a store with conditional put (docs/stores.md)"
             )
         rounds += taken  # 0: a reply was lost and its repetition refused, which says nothing
         if rounds == PROBE_ROUNDS:
@@ -127,22 +134,21 @@ def _race(log: LogStore, number: int) -> int:
         return sum(pool.map(commit, ("kgs-probe/1", "kgs-probe/2")))
 
 
-def _remove(storage: Storage, table: str) -> None:
+def remove_probe(storage: Storage, table: str) -> None:
+    """Remove what a probe has written, where that is allowed."""
     try:
         storage.filesystem().delete_dir(storage.path(table))
-    except OSError:  # not there, or no right to delete
+    except (OSError, PermanentError):  # not there, no right to delete, or options without a meaning
         return
 
 
-def _refusal(storage: Storage, error: Exception) -> PortError:
+def refusal(storage: Storage, error: Exception) -> PortError:
     """What a probe that failed is told as: who must act, and how."""
     words = one_line(error)
     where = f"lake {storage.root}: cannot be written: {words}"
-    if _NO_CREDENTIALS.search(words):
-        return TransientError(
-            f"lake {storage.root}: no credentials: give aws_access_key_id and aws_secret_access_key in "
-            f"lake.storage_options, or AWS's own variables, or a role to this machine: {words}"
-        )
+    for asked, give in _CREDENTIALS.items():
+        if re.search(asked, words):
+            return TransientError(f"lake {storage.root}: no credentials: give {give}: {words}")
     if _DENIED.search(words):
         return PermanentError(f"{where}: give this user the right to read and write there, or fix lake.root")
     if _PASSING.search(words):

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from pyarrow import PythonFile
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, FileType, PyFileSystem
 
-from kgs_core.errors import one_line
+from kgs_core.errors import PermanentError, one_line
 
 TIMEOUT_S = 30.0
 _OF_THE_CONNECTION = {"allow_http", "allow_invalid_certificates", "connect_timeout", "http2_only", "proxy_url",
@@ -30,8 +30,9 @@ def object_store(address: str, options: dict[str, str]) -> Any:
         options: as `Storage.delta_options` has them.
 
     Raises:
-        obstore.exceptions.BaseError: an option, or the address, means nothing to this kind of store.
+        PermanentError: an option, or the address, means nothing to this kind of store.
     """
+    from obstore.exceptions import BaseError
     from obstore.store import from_url
 
     of_connection: dict[str, Any] = {"timeout": timedelta(seconds=TIMEOUT_S)}
@@ -43,12 +44,15 @@ def object_store(address: str, options: dict[str, str]) -> Any:
         elif key not in _OF_DELTALAKE and not key.startswith("backoff_config."):
             of_store[key] = value
     connect: Any = from_url  # its types know the names of the options, which are the user's here
-    return connect(
-        address,
-        config=of_store,
-        client_options=of_connection,
-        retry_config={"max_retries": int(options["max_retries"])} if "max_retries" in options else None,
-    )
+    try:
+        return connect(
+            address,
+            config=of_store,
+            client_options=of_connection,
+            retry_config={"max_retries": int(options["max_retries"])} if "max_retries" in options else None,
+        )
+    except (BaseError, ValueError) as e:
+        raise PermanentError(f"lake {address}: {one_line(e)}: fix lake.root or lake.storage_options") from e
 
 
 @contextmanager

@@ -1,8 +1,14 @@
-"""Factory of the lake."""
+"""Factory of the lake, and the trial of its store."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.ports import Lake
+
+if TYPE_CHECKING:
+    from kgs_core.lake.delta.store_check import StoreFinding
 
 
 def open_lake(settings: LakeSettings, consumer: str = "", commits: CommitWay = "auto") -> Lake:
@@ -15,3 +21,11 @@ def open_lake(settings: LakeSettings, consumer: str = "", commits: CommitWay = "
     from kgs_core.lake.delta.delta_lake import DeltaLake  # the library is loaded where a lake is opened
 
     return DeltaLake(settings, consumer, commits)
+
+
+def try_store(settings: LakeSettings) -> Iterator["StoreFinding"]:
+    """Everything that consumers and maintenance ask of the lake's store, one after the other."""
+    from kgs_core.lake.delta.store_check import check_store
+    from kgs_core.lake.files.storage import Storage
+
+    return check_store(Storage(settings.root, settings.storage_options))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.config.file import load_settings
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.config.yaml_tree import MAX_BYTES
 from kgs_core.errors import ConfigError
 
@@ -67,6 +67,7 @@ def test_a_huge_file_is_not_read_whole(tmp_path):
         (".", "{folder}"),
         ("/abs/lake", "/abs/lake"),
         ("s3://bucket/lake/", "s3://bucket/lake"),
+        ("abfss://files@acc.dfs.core.windows.net/lake/", "abfss://files@acc.dfs.core.windows.net/lake"),
     ],
 )
 def test_a_relative_root_lies_beside_the_file(tmp_path, with_sections, monkeypatch, root, kept):

@@ -3,7 +3,7 @@
 import pytest
 
 from kgs_core.config import parse_settings
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 
 YAML = """
 group: g

@@ -188,5 +188,5 @@ def test_a_path_that_leaves_folders_no_room_in_a_key_of_s3_is_refused(settings_o
     fits = "/".join(["x" * 100] * 10)[: room - len("/a/t_dead_letters")]
     assert problems(f"s3://bucket/{fits}") == []
     (told,) = problems(f"s3://bucket/{fits}x")
-    assert "keys of up to 1025 bytes, S3 takes 1024" in told
+    assert "keys of up to 1025 bytes, a store takes 1024" in told
     assert problems(f"/{fits}x") == []

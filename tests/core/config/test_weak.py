@@ -39,7 +39,7 @@ def weak(**changes):
             },
             "kafka.client: sasl.oauthbearer.token.endpoint.url: the client's secret",
         ),
-        ({"options": "{aws_allow_http: 'true'}"}, "lake.storage_options: aws_allow_http"),
+        ({"options": "{allow_http: 'true'}"}, "lake.storage_options: aws_allow_http"),
         ({"options": "{AWS_ALLOW_HTTP: '1'}"}, "lake.storage_options: aws_allow_http"),
         ({"options": "{allow_http: 'TRUE'}"}, "lake.storage_options: aws_allow_http"),
     ],
@@ -56,7 +56,7 @@ def test_each_is_named_without_a_secret(sections, start):
         {},
         {"client": f"{{security.protocol: SASL_SSL, {SASL}}}"},
         {"client": "{security.protocol: SSL, ssl.endpoint.identification.algorithm: https}"},
-        {"options": "{aws_allow_http: 'false'}"},
+        {"options": "{allow_http: 'false'}"},
     ],
 )
 def test_what_is_as_it_should_be_is_passed_over(sections):
@@ -65,7 +65,7 @@ def test_what_is_as_it_should_be_is_passed_over(sections):
 
 def test_it_is_logged_once_though_the_file_is_read_twice(tmp_path, caplog):
     file = tmp_path / "kgs.yaml"
-    file.write_text(text_of(**sections_of(options="{aws_allow_http: 'true'}")))
+    file.write_text(text_of(**sections_of(options="{allow_http: 'true'}")))
     with caplog.at_level(logging.WARNING):
         load_settings(file, {})
         load_settings(file, {})

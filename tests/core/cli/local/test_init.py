@@ -75,7 +75,7 @@ def test_only_the_topics_that_are_named_and_never_over_a_file(kgs, tmp_path):
     ("words", "said"),
     [
         (("--group", "a b"), "group: 'a b': use 1 to 100"),
-        (("--lake", "gs://b"), "lake.root: 'gs://b': this scheme"),
+        (("--lake", "ftp://b"), "lake.root: 'ftp://b': this scheme"),
         (("--config", "no/kgs.yaml"), "no/kgs.yaml: No such file or directory"),
     ],
 )

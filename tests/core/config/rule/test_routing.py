@@ -4,8 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from kgs_core.config import parse_settings, resolve_tables
-from kgs_core.config.fingerprint import config_hash
 from kgs_core.config.rule.topic_rule import TopicRule
+from kgs_core.config.settings import config_hash
 from kgs_core.errors import ConfigError
 
 SCHEMA = {"kind": "string", "n": "int", "ok": "boolean", "x": "double"}

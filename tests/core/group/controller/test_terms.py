@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.config.fingerprint import config_hash
+from kgs_core.config.settings import config_hash
 from kgs_core.group.controller.terms import other_terms, terms_of
 from kgs_core.group.protocol import DesiredVersion, Ending, Phase, Target, Terms
 from tests.configuration import settings_of

@@ -1,0 +1,80 @@
+"""`kgs check lake` on a disk; with each kind of server: `test_lake_in_a_store.py`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kgs_core.cli.main import cli
+from kgs_core.lake.delta import probe as storage_probe
+from kgs_core.lake.delta import store_check
+from kgs_core.lake.delta.log_store import DiskLog, LogListing
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["check", "lake", *arguments])
+
+
+def test_a_disk_can_hold_a_lake_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    result = check(str(tmp_path / "lake"))
+    assert result.exit_code == 0, result.output
+    assert [line[:5] for line in result.output.splitlines()] == ["yes  "] * 7 + [f"{tmp_path}"[:5]]
+    assert [found for _, _, files in os.walk(tmp_path) for found in files] == []
+
+
+def test_for_programs_and_by_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "kgs.yaml").write_text(
+        "group: g\nkafka: {bootstrap_servers: 'b:9092'}\nlake: {root: lake}\ntopics: [{topic: a, table: t}]"
+    )
+    result = check("--json", "--config", str(tmp_path / "kgs.yaml"))
+    found: list[dict[str, Any]] = [json.loads(line) for line in result.output.splitlines()]
+    assert [each["problem"] for each in found] == [None] * 7
+    assert not (tmp_path / "lake").exists()  # one that is not there may have been moved
+
+
+def test_a_store_that_takes_two_writers_is_refused_as_unsafe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage_probe, "_race", lambda *_: 2)
+    result = check(str(tmp_path))
+    assert result.exit_code == 3
+    assert "no   refuse the second of two writers of one name" in result.output
+    assert "let two writers commit the same version" in result.output.splitlines()[-1]
+
+
+def test_a_listing_that_lacks_what_was_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(DiskLog):
+        def since(self, version: int | None) -> LogListing:
+            found = super().since(version)
+            return found if version is None else LogListing({}, {})
+
+    monkeypatch.setattr(store_check, "log_store", lambda storage, table: Late(Path(storage.uri(table), "_delta_log")))
+    result = check(str(tmp_path))
+    assert result.exit_code == 1
+    assert [line[:3] for line in result.output.splitlines()[:7]] == ["yes", "yes", "no ", "yes", "yes", "yes", "yes"]
+    assert "each commit would list the whole log" in result.output.splitlines()[-1]
+
+
+def test_a_root_that_cannot_be_written_ends_it_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = check(str(tmp_path / "file"))
+    assert result.exit_code == 1
+    first, error = result.output.splitlines()
+    assert first.startswith("no   write a file")
+    assert error.startswith(f"error: lake {tmp_path}/file: cannot be written")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["ftp://x"], "ADDRESS: this scheme is not supported"),
+        (["s3://bucket/x", "--option", "aws_region"], "--option aws_region: write NAME=VALUE"),
+        (["s3://bucket/x", "--option", "aws_s3_allow_unsafe_rename=true"], "loses commits: remove it"),
+    ],
+)
+def test_what_is_meant_must_make_sense(arguments: list[str], problem: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code in (2, 3)
+    assert problem in result.output.splitlines()[-1]

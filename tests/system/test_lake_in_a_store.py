@@ -1,0 +1,87 @@
+"""The lake's commands with a lake in each kind of store: what people see, what is there, what is left behind."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyarrow.fs import FileSelector
+
+from bench.object_servers import ObjectServer
+from kgs_core.cli.main import cli
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from tests.system.pipeline import Pipeline, produce
+
+RULE = {"format": "json", "schema": {"i": "long", "s": "string"}}
+
+
+def options(server: ObjectServer) -> list[str]:
+    return [a for name, value in server.storage("x").options.items() for a in ("--option", f"{name}={value}")]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, [*arguments])
+
+
+def test_check_lake_finds_that_the_store_can_hold_one_and_leaves_nothing(object_server: ObjectServer) -> None:
+    storage = object_server.storage("checked here/lake")
+    result = run("check", "lake", storage.root, *options(object_server))
+    assert result.exit_code == 0, result.output
+    assert [line.split()[0] for line in result.output.splitlines()] == ["yes"] * 7 + [f"{storage.root}:".split()[0]]
+    assert storage.filesystem().get_file_info(FileSelector("", recursive=True, allow_not_found=True)) == []
+
+
+KEYS = {"s3": "SECRET_ACCESS_KEY", "azure": "STORAGE_ACCOUNT_KEY", "gcs": "SERVICE_ACCOUNT_KEY"}
+
+
+@pytest.mark.parametrize("wrong", ["key", "bucket", "option"])
+def test_check_lake_says_what_is_wrong(object_server: ObjectServer, wrong: str) -> None:
+    root, given = object_server.storage("x").root, options(object_server)
+    if wrong == "bucket":
+        root = root.replace("//lake/", "//elsewhere/")
+    elif wrong == "option":
+        given += ["--option", "no_such_option=1"]
+    else:
+        given = [f"{text[:-6]}AAAA==" if KEYS[object_server.kind] in text else text for text in given]
+    result = run("check", "lake", root, *given)
+    assert result.exit_code == 1, result.output
+    assert result.output.startswith("no   write a file")
+    assert f"error: lake {root}: " in result.output
+    assert len(result.output.splitlines()) == 2, result.output
+
+
+@pytest.mark.neighbours
+@pytest.mark.slow(60)
+def test_every_command_that_touches_the_lake(
+    object_server: ObjectServer, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
+    topic = f"{topic_prefix}orders"
+    rule = {
+        "topic": topic,
+        **RULE,
+        "partition_by": ["i"],
+        "latest_by_key": {"table": f"{topic}_now", "key": ["s"], "tombstones": "ignore"},
+    }
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule], storage=object_server.storage(f"all {topic}"))
+    pipeline.admin.create_topic(topic, 2)
+    kgs: Callable[..., Result] = lambda *words: run(*words, "--config", str(pipeline.config))  # noqa: E731
+    values = [json.dumps({"i": n % 3, "s": f"k{n % 10}"}).encode() for n in range(300)] + [b'{"i": "seven"}']
+    for _ in range(2):
+        produce(kafka.bootstrap_servers, topic, values)
+        with pipeline.consumer() as consumer:
+            pipeline.wait_caught_up([topic])
+            consumer.terminate()
+    assert len(pipeline.rows(topic)) == 600
+    for words, expected in (
+        (("audit",), "  ok"),
+        (("maintain",), f"{topic}: "),
+        (("materialize",), f"{topic}_now"),
+        (("redrive", topic, "--dry-run"), "wrong_type"),
+    ):
+        result = kgs(*words)
+        print(result.output)
+        assert result.exit_code == 0, (words, result.output)
+        assert expected in result.output, (words, result.output)
+    assert len(pipeline.rows(f"{topic}_now")) == 10
+    assert len(pipeline.rows(topic)) == 600
