@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # A stamp says that a requirements file was installed as it is now; a newer file is installed again.
 STAMPS := $(VENV)/stamps
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
+GCS_SERVER := github.com/fsouza/fake-gcs-server@v1.56.0
+AZURE_SERVER := azurite@3.37.0
 TOXIPROXY_SERVER := github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Anything that takes docker's arguments: `docker build`, `podman build`, `buildah bud --layers`
@@ -27,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-neighbours neighbours test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -57,7 +59,7 @@ fast: dev ## the tests that need no broker, no Spark and no network
 # Real processes, three tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried. Three
 # brokers with all their clients take the machine alone.
-SYSTEM := not soak and not k8s and not peer and not alerts
+SYSTEM := not soak and not k8s and not peer and not alerts and not neighbours
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' -n 3 --durations=20 || { \
@@ -72,6 +74,10 @@ chaos: dev s3-server toxiproxy ## faults by seed on three brokers: SECONDS=600 S
 soak: dev ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
+
+test-neighbours: dev neighbours ## lakes on servers of other clouds' stores (Azurite, fake-gcs-server), as `system` has them on S3; no part of `test`
+	@$(BIN)/kgs prepare
+	$(BIN)/python -m pytest tests/system -m neighbours -n 3 --durations=10
 
 test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once); no part of `test`
 	$(BIN)/python -m pytest -m peer
@@ -184,6 +190,18 @@ s3-server: | $(BIN)/python
 toxiproxy: | $(BIN)/python
 	@mkdir -p $(VENV)/go
 	@$(call go_server,outages,toxiproxy-server,TOXIPROXY,$(TOXIPROXY_SERVER))
+
+# npm's packages have programs of their own names; only the one that is started goes where the tests look for it.
+neighbours: s3-server | $(BIN)/python
+	@$(call go_server,Google Cloud Storage,fake-gcs-server,FAKE_GCS_SERVER,$(GCS_SERVER))
+	@test -n "$$AZURITE_BLOB" || test -x $(BIN)/azurite-blob || command -v azurite-blob >/dev/null || { \
+		echo 'installing the test server of Azure Blob Storage'; \
+		if npm install --prefix $(VENV)/npm --no-audit --no-fund $(AZURE_SERVER) >$(VENV)/azurite.log 2>&1; then \
+			ln -sf ../npm/node_modules/.bin/azurite-blob $(BIN)/azurite-blob; \
+		else \
+			echo '$@: the test server of Azure was not installed: install Node.js 20 or newer; see $(VENV)/azurite.log'; \
+			$(call no_server,Azure); \
+		fi; }
 
 # An environment of its own: what renders pages is no part of kgs, nor of its tests.
 build/docs/stamp: requirements/docs.txt | $(BIN)/python

@@ -39,9 +39,9 @@ def weak(**changes):
             },
             "kafka.client: sasl.oauthbearer.token.endpoint.url: the client's secret",
         ),
-        ({"options": "{allow_http: 'true'}"}, "lake.storage_options: aws_allow_http"),
-        ({"options": "{AWS_ALLOW_HTTP: '1'}"}, "lake.storage_options: aws_allow_http"),
-        ({"options": "{allow_http: 'TRUE'}"}, "lake.storage_options: aws_allow_http"),
+        ({"options": "{allow_http: 'true'}"}, "lake.storage_options: allow_http"),
+        ({"options": "{AWS_ALLOW_HTTP: '1'}"}, "lake.storage_options: allow_http"),
+        ({"options": "{allow_http: 'TRUE'}"}, "lake.storage_options: allow_http"),
     ],
 )
 def test_each_is_named_without_a_secret(sections, start):
