@@ -78,13 +78,12 @@ class _Commands(UserDict[str, Any]):
 @click.group(
     cls=KgsGroup,
     commands=_Commands(_COMMANDS),
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
 )
 @click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     default="INFO",
-    show_default=True,
     help="Logs go to stderr.",
 )
 @click.version_option(package_name="kgs")

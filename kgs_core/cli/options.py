@@ -7,13 +7,7 @@ import click
 from click.core import ParameterSource
 
 _config = partial(
-    click.option,
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    default="kgs.yaml",
-    show_default=True,
-    envvar="KGS_CONFIG",
+    click.option, "--config", "config_file", type=click.Path(path_type=Path), default="kgs.yaml", envvar="KGS_CONFIG"
 )
 config_option = _config(help="The configuration; `kgs example --all` explains every setting. Also from KGS_CONFIG.")
 new_config_option = _config(help="File to write. Also from KGS_CONFIG.")
@@ -24,7 +18,7 @@ bootstrap_option = click.option(
 )
 """For whoever has no kgs.yaml yet."""
 local_brokers_option = click.option(
-    "--bootstrap-servers", default="localhost:9092", show_default=True, help="Brokers, host:port,host:port."
+    "--bootstrap-servers", default="localhost:9092", help="Brokers, host:port,host:port."
 )
 
 

@@ -38,7 +38,6 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
     "interval_s",
     type=click.FloatRange(0.1, 86_400),
     default=60.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long a measurement lasts: one a minute is kept.",
 )
@@ -162,10 +161,7 @@ def _of_group(options: dict[str, Any], now: datetime) -> tuple[dict[str, Any], l
         until = moment_of("--until", options["until"]) if options["until"] is not None else now
         asked = Period(_ms(moment_of("--since", options["since"])), _ms(until))
     found = bill_of_group(
-        settings,
-        asked,
-        _ms(now),
-        _terms(terms_of(settings, has_group=options["capacity"] is None), options),
+        settings, asked, _ms(now), _terms(terms_of(settings, has_group=options["capacity"] is None), options)
     )
     values = found.to_dict()
     if options["keep"]:

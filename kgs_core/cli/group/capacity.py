@@ -26,7 +26,6 @@ _MB = 1e6
     "--seconds",
     type=click.FloatRange(min=1),
     default=60.0,
-    show_default=True,
     help="How long to read. A backlog that ends sooner is read again, into new tables.",
 )
 @click.option("--json", "json_", is_flag=True, help="JSON, with every cycle's figures, instead of text.")

@@ -49,7 +49,7 @@ from kgs_core.fleet.fleets import FLEETS
     type=click.IntRange(0, 65535),
     help="Also give out the group's metrics, as `kgs metrics` does; 0: at a free port.  [default: no]",
 )
-@click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Where; 0.0.0.0: everywhere.")
+@click.option("--metrics-address", default="127.0.0.1", help="Where; 0.0.0.0: everywhere.")
 def control(  # noqa: PLR0913 - one per option
     *,
     config_file: Path,

@@ -11,19 +11,13 @@ from kgs_core.cli.options import config_option
 @click.command()
 @config_option
 @click.option("--once", is_flag=True, help="Print all metrics and end; exit status 1 where nothing could be learned.")
-@click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0: everywhere.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9464, show_default=True, help="0: a free one.")
-@click.option("--every", type=click.FloatRange(1, 3600), default=10.0, show_default=True, help="Seconds between looks.")
-@click.option(
-    "--per-partition/--no-per-partition",
-    default=True,
-    show_default=True,
-    help="Up to nine series for each partition.",
-)
+@click.option("--address", default="127.0.0.1", help="Where to listen; 0.0.0.0: everywhere.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9464, help="0: a free one.")
+@click.option("--every", type=click.FloatRange(1, 3600), default=10.0, help="Seconds between looks.")
+@click.option("--per-partition/--no-per-partition", default=True, help="Up to nine series for each partition.")
 @click.option(
     "--lag-seconds/--no-lag-seconds",
     default=True,
-    show_default=True,
     help="Ask Kafka for the record at each position, which needs the right to read the topics.",
 )
 @click.option(

@@ -29,10 +29,9 @@ _WIDTH_IN_LOG = 140
 @click.option(
     "--publish/--no-publish",
     default=True,
-    show_default=True,
     help="Write every measurement to the topic kgs.<group>.monitor.writeSpeed, which is made if it is missing.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many partitions are shown.")
+@click.option("--top", type=click.IntRange(min=1), default=20, help="How many partitions are shown.")
 def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: int) -> None:
     """Show how fast every partition is written: bytes/s as the log stores them, largest first.
 

@@ -35,7 +35,6 @@ def wait_options(command: F) -> F:
         "timeout_s",
         type=click.FloatRange(min=0, min_open=True),
         default=600.0,
-        show_default=True,
         metavar="SECONDS",
         help="How long to wait for Kafka and, with --wait, for it to happen. Exit status 1 then; the request stands.",
     )

@@ -41,9 +41,7 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
     "decided last, if there is one; with --from none]",
 )
 @click.option(
-    "--algorithm",
-    metavar="NAME",
-    help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}.",
+    "--algorithm", metavar="NAME", help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}."
 )
 @click.option(
     "--compare",
@@ -65,9 +63,7 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
     metavar="BYTES_PER_S",
     help="Instead of packing.packing_capacity_bytes_per_s.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For nf, ff, bf, wf, which shuffle."
-)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="For nf, ff, bf, wf, which shuffle.")
 @click.option(
     "--apply",
     "applies",

@@ -33,7 +33,6 @@ _ADVICE = {
     "--log/--no-log",
     "with_log",
     default=True,
-    show_default=True,
     help="Also read the topics, as far as they are still there. Without: Kafka need not run, holes count as lost.",
 )
 @click.option(

@@ -31,16 +31,8 @@ def schema_group() -> None:
 @click.argument("topic")
 @config_option
 @bootstrap_option
-@click.option(
-    "--records",
-    type=click.IntRange(1, 1_000_000),
-    default=1000,
-    show_default=True,
-    help="How many to look at, at most.",
-)
-@click.option(
-    "--seconds", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, help="How long to read, at most."
-)
+@click.option("--records", type=click.IntRange(1, 1_000_000), default=1000, help="How many to look at, at most.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10.0, help="How long to read, at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def schema_topic(
     topic: str, *, config_file: Path, bootstrap_servers: str | None, records: int, seconds: float, as_json: bool

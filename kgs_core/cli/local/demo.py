@@ -27,7 +27,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--time-factor",
     type=_ABOVE_0,
     default=432.0,
-    show_default=True,
     help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load.",
 )
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")

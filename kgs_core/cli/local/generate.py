@@ -24,7 +24,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--time-factor",
     type=_ABOVE_0,
     default=432.0,
-    show_default=True,
     help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load, 1 is real time.",
 )
 @click.option(
@@ -32,7 +31,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "report_every_s",
     type=_ABOVE_0,
     default=10.0,
-    show_default=True,
     metavar="SECONDS",
     help="Simulated seconds between two reports of one aircraft. 5 doubles the load at the same pace of the day.",
 )
@@ -41,14 +39,12 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "day",
     type=click.DateTime(["%Y-%m-%d"]),
     default="2013-09-18",
-    show_default=True,
     help="First day, in 2013; the days after it follow, and after the last one the year starts over.",
 )
 @click.option(
     "--start-at",
     type=click.DateTime(["%H:%M"]),
     default="04:00",
-    show_default=True,
     metavar="HH:MM",
     help="Time of that day in New York to start at.",
 )
@@ -67,18 +63,9 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--seconds.",
 )
 @click.option(
-    "--create-topics/--no-create-topics",
-    default=True,
-    show_default=True,
-    help="Create the topics that are missing, 8 partitions each.",
+    "--create-topics/--no-create-topics", default=True, help="Create the topics that are missing, 8 partitions each."
 )
-@click.option(
-    "--replication",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Replication factor of created topics.",
-)
+@click.option("--replication", type=click.IntRange(min=1), default=1, help="Replication factor of created topics.")
 @click.option(
     "--registry",
     "registry_url",
@@ -90,7 +77,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="lz4",
-    show_default=True,
     help="How batches are compressed.",
 )
 def generate(  # noqa: PLR0913 - one per option

@@ -28,12 +28,9 @@ _NEXT = """Check it, then run
 @click.command()
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @click.option("--bootstrap-servers", required=True, metavar="HOST:PORT,...", help="Brokers.")
-@click.option("--group", default="kgs", show_default=True, help="Name of the group of consumers.")
+@click.option("--group", default="kgs", help="Name of the group of consumers.")
 @click.option(
-    "--lake",
-    default="lake",
-    show_default=True,
-    help="Where the tables will be: a path, s3://..., gs://..., az://... or abfss://...",
+    "--lake", default="lake", help="Where the tables will be: a path, s3://..., gs://..., az://... or abfss://..."
 )
 @new_config_option
 def init(*, topics: tuple[str, ...], bootstrap_servers: str, group: str, lake: str, config_file: Path) -> None:

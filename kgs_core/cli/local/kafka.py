@@ -22,21 +22,13 @@ _CLIENT_CONFIG = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".kgs/kafka"),
-    show_default=True,
     help="Where data and logs are kept; started there again, the cluster has its topics and records.",
 )
-@click.option(
-    "--nodes",
-    type=click.Choice(["1", "3"]),
-    default="1",
-    show_default=True,
-    help="Number of brokers. Three can lose one.",
-)
+@click.option("--nodes", type=click.Choice(["1", "3"]), default="1", help="Number of brokers. Three can lose one.")
 @click.option(
     "--port",
     type=click.IntRange(1024, 65533),
     default=9092,
-    show_default=True,
     help="Port of the first broker on 127.0.0.1; the others are on the next ones.",
 )
 def kafka_group(directory: Path, nodes: str, port: int) -> None:
@@ -63,14 +55,11 @@ def topics_group() -> None:
 
 @topics_group.command("create")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
-    "--partitions", type=click.IntRange(min=1), default=1, show_default=True, help="Number of partitions of each topic."
-)
+@click.option("--partitions", type=click.IntRange(min=1), default=1, help="Number of partitions of each topic.")
 @click.option(
     "--replication",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
     help="Copies of each partition; at most the number of brokers.",
 )
 @click.option(

@@ -33,15 +33,12 @@ _FILE = click.Path(path_type=Path)
     "keep and search also with a setting: search@0.8.  [default: all; with --front none]",
 )
 @click.argument("more_algorithms", nargs=-1, metavar="[NAME]...")
-@click.option("--partitions", type=click.IntRange(1, 1_000_000), default=200, show_default=True)
-@click.option(
-    "--topics", type=click.IntRange(1, 100_000), default=2, show_default=True, help="They share the partitions."
-)
+@click.option("--partitions", type=click.IntRange(1, 1_000_000), default=200)
+@click.option("--topics", type=click.IntRange(1, 100_000), default=2, help="They share the partitions.")
 @click.option(
     "--delta",
     "deltas",
     default="10",
-    show_default=True,
     metavar="N[,N...]|all",
     help="Greatest change of a speed from one measurement to the next, per cent of C; all: 0,5,10,15,20,25.",
 )
@@ -49,17 +46,12 @@ _FILE = click.Path(path_type=Path)
     "--start",
     "starts",
     default="uniform",
-    show_default=True,
     metavar="NAME[,NAME...]|all",
     help=f"First speeds: {', '.join(STARTS)} (drawn from 0 to C; all 0; all half of C; all C).",
 )
-@click.option(
-    "--steps", type=click.IntRange(0, 1_000_000), default=500, show_default=True, help="Measurements after the first."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="First or only seed.")
-@click.option(
-    "--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many seeds: means and ranges."
-)
+@click.option("--steps", type=click.IntRange(0, 1_000_000), default=500, help="Measurements after the first.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, help="First or only seed.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="How many seeds: means and ranges.")
 @click.option(
     "--speeds",
     "speeds_file",
@@ -81,10 +73,7 @@ _FILE = click.Path(path_type=Path)
     help="C in the unit of the recorded speeds: 100 for a load in per cent of C.  [default: --capacity]",
 )
 @click.option(
-    "--capacity",
-    type=float,
-    metavar="BYTES_PER_S",
-    help="Packing capacity C of one consumer.  [default: 1500000]",
+    "--capacity", type=float, metavar="BYTES_PER_S", help="Packing capacity C of one consumer.  [default: 1500000]"
 )
 @click.option(
     "--consumer-capacity",
@@ -104,7 +93,6 @@ _FILE = click.Path(path_type=Path)
     "--orders",
     type=click.IntRange(0, 1000),
     default=0,
-    show_default=True,
     help=f"{', '.join(each.usage for each in BASELINES.values() if each.shuffled)} also with so many shuffled orders "
     "of the partitions: the range that luck has.",
 )
@@ -119,14 +107,12 @@ _FILE = click.Path(path_type=Path)
     "interval_s",
     type=float,
     default=30.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long a measurement lasts, in the latency model and in the bill.",
 )
 @click.option(
     "--cbs/--no-cbs",
     default=True,
-    show_default=True,
     help="Replay all twelve published algorithms, those not asked for too: CBS compares with the best of them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
