@@ -16,7 +16,6 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
 from kgs_core.monitor.kafka.recorded_load import load_recorded
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
-from kgs_core.packing import RandomSource
 from kgs_core.reporting.usage import Period
 from kgs_core.runtime.group_status import load_group
 from kgs_core.simulation.at_p99 import LoadCost, costs_at, own_cost
@@ -182,19 +181,15 @@ def _compared(bill: Bill, recording: Recording, terms: BillTerms) -> Bill:
     load = recorded_workload(bill.group, recording.measurements, terms.capacity)
     latency = LatencySettings(100 * terms.consumer_capacity / terms.capacity, terms.interval_s)
     conditions = Conditions(terms.capacity, latency, record_latency=True)
-    own = own_cost(load, conditions, terms.algorithm, terms.consumer_weight, _random)
+    own = own_cost(load, conditions, terms.algorithm, terms.consumer_weight, Random)
     p99_s = own.p99_s if terms.p99_s is None else terms.p99_s
-    others = tuple(costs_at(p99_s, load, conditions, _random))
+    others = tuple(costs_at(p99_s, load, conditions, Random))
     costs = (replace(own, is_met=own.p99_s <= p99_s), *others)
     guessed = f"C is {terms.capacity / 1e6:.3g} MB/s by a short measurement of a machine: --capacity names another"
     guesses = [guessed] if terms.is_guessed else []
     notes = [*bill.notes, *guesses, *_unmet_notes(costs, p99_s), *_price_notes(bill)]
     seconds = len(recording.measurements) * terms.interval_s
     return replace(bill, p99_s=p99_s, compared_s=seconds, costs=costs, recording=recording, notes=tuple(notes))
-
-
-def _random(key: str) -> RandomSource:
-    return Random(key)  # noqa: S311 - a simulation, no secret
 
 
 def _whole(measured: Sequence[RecordedMeasurement], interval_s: float, period: Period) -> Recording:

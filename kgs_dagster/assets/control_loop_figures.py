@@ -1,6 +1,7 @@
 """Figures of the control loop: plain numbers, which Dagster draws over time, and tables. Names must stay."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.planning.plan import Alternative, Move
+from kgs_core.planning.plan import Move
 from kgs_core.reporting.plan_json import assignment_values
 from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.resources import RebalanceConfig
@@ -216,18 +217,11 @@ def _alternatives(preview: Preview) -> dg.TableMetadataValue:
     """The plan first, then the others from the one that needs the fewest consumers on."""
     others = sorted(preview.plan.alternatives, key=lambda other: (other.consumers, other.rscore, other.algorithm))
     columns = {"algorithm": "string", "consumers": "int", "rscore": "float", "moved": "int"}
-    rows = [_alternative(each) for each in (preview.plan.summary(), *others)]
+    rows = [
+        {**asdict(each), "rscore": round(each.rscore, 4), "max_load_bytes_per_s": round(each.max_load_bytes_per_s, 1)}
+        for each in (preview.plan.summary(), *others)
+    ]
     return table(rows, columns | {"max_load_bytes_per_s": "float"})
-
-
-def _alternative(other: Alternative) -> Row:
-    return {
-        "algorithm": other.algorithm,
-        "consumers": other.consumers,
-        "rscore": round(other.rscore, 4),
-        "moved": other.moved,
-        "max_load_bytes_per_s": round(other.max_load_bytes_per_s, 1),
-    }
 
 
 def _loads(assignment: Assignment, speeds: WriteSpeeds) -> Metadata:
