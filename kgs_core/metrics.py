@@ -175,11 +175,7 @@ METRICS: dict[str, Metric] = {
             "Rscore that unforced changes may still move within the hour; absent without a budget.",
             "history of the Target and kgs.yaml",
         ),
-        _gauge(
-            "kgs_forced_moves_only",
-            "1 within a window of packing.forced_moves_only_utc, else 0.",
-            "kgs.yaml",
-        ),
+        _gauge("kgs_forced_moves_only", "1 within a window of packing.forced_moves_only_utc, else 0.", "kgs.yaml"),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,
@@ -214,11 +210,7 @@ METRICS: dict[str, Metric] = {
             "Partitions that are written faster than a consumer reads.",
             "monitor.writeSpeed and kgs.yaml",
         ),
-        _gauge(
-            "kgs_topics_with_bad_records",
-            "Topics with more bad records than their rule allows.",
-            "reports",
-        ),
+        _gauge("kgs_topics_with_bad_records", "Topics with more bad records than their rule allows.", "reports"),
         _gauge("kgs_controller_up", "1 while measurements are published, else 0.", "monitor.writeSpeed"),
         _gauge("kgs_controller_measurement_age_seconds", "Age of the newest measurement.", "monitor.writeSpeed"),
         _counter(
@@ -230,11 +222,7 @@ METRICS: dict[str, Metric] = {
         _counter(
             "kgs_consumers_ended_total", "Incarnations that ended with a last report, by reason.", "reports", "reason"
         ),
-        _counter(
-            "kgs_consumer_start_failures_total",
-            "Incarnations that failed before they read anything.",
-            "reports",
-        ),
+        _counter("kgs_consumer_start_failures_total", "Incarnations that failed before they read anything.", "reports"),
         _gauge("kgs_table_rows", "Rows of a table.", "log of the table", "table"),
         _gauge("kgs_table_files", "Data files of a table.", "log of the table", "table"),
         _gauge("kgs_table_bytes", "Size of its data files.", "log of the table", "table"),
@@ -253,12 +241,7 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge("kgs_audit_timestamp_seconds", "When the last audit ended.", "kgs metrics --audit-every"),
         _gauge("kgs_audit_every_seconds", "Time between two audits.", "kgs metrics --audit-every"),
-        _gauge(
-            "kgs_state",
-            "1 for the desired state: running, paused or stopped.",
-            "operator.metadata",
-            "state",
-        ),
+        _gauge("kgs_state", "1 for the desired state: running, paused or stopped.", "operator.metadata", "state"),
         _gauge(
             "kgs_exporter_look_timestamp_seconds",
             "Last time that the exporter read the group without an error.",

@@ -18,15 +18,7 @@ import fastavro
 
 from kgs_core.ingest.formats.avro.avro import avro_columns_of, parse_avro
 from kgs_core.ingest.formats.parsed import ValueBatch
-from tests.core.ingest.avro_values import (
-    binary,
-    encoded,
-    meant,
-    random_datum,
-    random_type,
-    record,
-    without_logical,
-)
+from tests.core.ingest.avro_values import binary, encoded, meant, random_datum, random_type, record, without_logical
 
 STRICTER = ("out of range", "neither 0 nor 1", "below zero", "64 bits", "union does not have", "precision")
 BATCH, GOOD_SHARE = 50, 0.3

@@ -7,11 +7,4 @@ from kgs_core.config.settings import Settings
 from kgs_core.config.tables import TableSpec, resolve_tables
 from kgs_core.config.text import parse_settings
 
-__all__ = [
-    "PackingSettings",
-    "Settings",
-    "TableSpec",
-    "TopicRule",
-    "parse_settings",
-    "resolve_tables",
-]
+__all__ = ["PackingSettings", "Settings", "TableSpec", "TopicRule", "parse_settings", "resolve_tables"]

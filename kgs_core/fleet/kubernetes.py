@@ -56,12 +56,7 @@ class _Look:
 class KubernetesFleet:
     """The consumers of one group in one namespace. `turn` is for one thread, everything else for any."""
 
-    def __init__(
-        self,
-        jobs: ConsumerJobs,
-        api: KubernetesApi,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, jobs: ConsumerJobs, api: KubernetesApi, clock: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._api = api
         self._clock = clock

@@ -60,11 +60,7 @@ class GroupConsumer:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        consumer: ConsumerId,
-        status_file: Path | None = None,
-        hosting: Hosting | None = None,
+        self, settings: Settings, consumer: ConsumerId, status_file: Path | None = None, hosting: Hosting | None = None
     ) -> None:
         self.member = Member(consumer, Incarnation(str(uuid.uuid4())))
         self.ending: Ending | None = None

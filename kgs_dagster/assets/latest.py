@@ -40,9 +40,7 @@ def latest_assets(group: GroupConfig, materialize: Materialize = materialize) ->
         return []
 
     @dg.multi_asset(
-        name=f"latest_by_key{group.suffix}",
-        specs=[_spec(group, asset) for asset in layout],
-        can_subset=True,
+        name=f"latest_by_key{group.suffix}", specs=[_spec(group, asset) for asset in layout], can_subset=True
     )
     def latest_by_key(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         claim_run(context.instance, context.run.run_id)
@@ -74,10 +72,7 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
-        metadata={
-            **storage_metadata(group, asset.rule, latest.table),
-            **derived_columns(asset.sources, asset.table),
-        },
+        metadata={**storage_metadata(group, asset.rule, latest.table), **derived_columns(asset.sources, asset.table)},
         skippable=True,
     )
 

@@ -6,14 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench import capacity_conditions
-from bench.capacity_conditions import (
-    CONDITIONS,
-    Condition,
-    ConditionResult,
-    ConditionsPlan,
-    run_conditions,
-    widest_gap,
-)
+from bench.capacity_conditions import CONDITIONS, Condition, ConditionResult, ConditionsPlan, run_conditions, widest_gap
 from bench.commands.capacity_conditions import density_chart, print_result
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.speeds.rates import spread

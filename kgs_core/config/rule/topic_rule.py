@@ -11,13 +11,7 @@ from kgs_core.config.rule.layout import PartitionColumn, partition_column, probl
 from kgs_core.config.rule.routing import Route, problems_of_route, text_of
 from kgs_core.config.rule.section import Section, key_of, none_is_empty
 from kgs_core.config.rule.start import start_timestamp_ms
-from kgs_core.config.rule.topic_names import (
-    IN_BRACES,
-    TablePath,
-    check_pattern,
-    compiled,
-    is_topic_name,
-)
+from kgs_core.config.rule.topic_names import IN_BRACES, TablePath, check_pattern, compiled, is_topic_name
 from kgs_core.config.rule.value_formats import FORMATS, problem_of_key, problem_of_schema
 
 HOOK = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"

@@ -40,9 +40,5 @@ def with_times(change: Change, state: ControllerState) -> Change:
     """The newest change, with its times as far as this controller has seen them."""
     seen = state.change
     return replace(
-        change,
-        duration_s=seen.settled_s,
-        seen_s=seen.seen_s,
-        decided_s=seen.decided_s,
-        started_s=seen.started_s,
+        change, duration_s=seen.settled_s, seen_s=seen.seen_s, decided_s=seen.decided_s, started_s=seen.started_s
     )

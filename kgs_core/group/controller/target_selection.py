@@ -14,12 +14,7 @@ from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
 from kgs_core.group.view.restart_policy import Starts
-from kgs_core.group.view.rolling_replacement import (
-    Replacement,
-    fulfilled_ms,
-    outdated,
-    plan_replacement,
-)
+from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, outdated, plan_replacement
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.placement import to_joined

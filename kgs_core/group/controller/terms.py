@@ -11,12 +11,7 @@ OWN_PARTITIONS = 1
 def terms_of(settings: Settings) -> Terms:
     """Terms of joining that a controller with these settings states."""
     membership = settings.membership
-    return Terms(
-        settings.lake.root,
-        membership.suspect_after_s,
-        (config_hash(settings),),
-        OWN_PARTITIONS,
-    )
+    return Terms(settings.lake.root, membership.suspect_after_s, (config_hash(settings),), OWN_PARTITIONS)
 
 
 def other_terms(settings: Settings, theirs: Terms) -> list[str]:

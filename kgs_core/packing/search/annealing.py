@@ -9,17 +9,7 @@ import math
 import numpy as np
 
 from kgs_core.accel.compiled import compiled_loop, compiled_once
-from kgs_core.packing.search.moves import (
-    drawn,
-    eject,
-    empty,
-    go_home,
-    random,
-    relocate,
-    reopen,
-    share_out,
-    swap,
-)
+from kgs_core.packing.search.moves import drawn, eject, empty, go_home, random, relocate, reopen, share_out, swap
 from kgs_core.packing.search.state import (
     HOMELESS,
     Floats,

@@ -4,13 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kgs_core.demo.flights import (
-    AIRPORTS_WITHOUT_COORDINATES,
-    ORIGINS,
-    UNKNOWN_TAILNUM,
-    find_data,
-    make_flights,
-)
+from kgs_core.demo.flights import AIRPORTS_WITHOUT_COORDINATES, ORIGINS, UNKNOWN_TAILNUM, find_data, make_flights
 from kgs_core.errors import PermanentError
 
 PLANES = pd.DataFrame({"tailnum": ["N1"], "manufacturer": ["BOEING"], "model": ["737-824"]})

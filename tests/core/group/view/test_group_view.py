@@ -4,14 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.group.protocol import (
-    DesiredState,
-    DesiredVersion,
-    Phase,
-    RunState,
-    Starting,
-    Tombstone,
-)
+from kgs_core.group.protocol import DesiredState, DesiredVersion, Phase, RunState, Starting, Tombstone
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId
 from tests.core.group.view.group_words import (

@@ -18,15 +18,7 @@ from kgs_core.group.protocol import (
 )
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import TopicPartition
-from tests.core.group.view.group_words import (
-    at,
-    gives,
-    heartbeat,
-    member,
-    report,
-    target,
-    view_of,
-)
+from tests.core.group.view.group_words import at, gives, heartbeat, member, report, target, view_of
 
 LIMITS = settings(max_examples=60)
 NAMES = ["1a", "1b", "2a", "2b"]

@@ -19,7 +19,7 @@ from tests.core.group.view.plain_reconcile import plain_reconcile
 from tests.core.group.view.small_scope import Scope, first_step, steps
 from tests.core.group.view.test_small_scope import EVERYTHING, HELD, SWAP
 
-LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
+LIMITS = settings(max_examples=60)
 LETTERS = "pqrst"
 
 

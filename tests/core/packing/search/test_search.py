@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.packing import (
-    ALGORITHMS,
-    FRONT,
-    PackingProblem,
-    setting_name,
-)
+from kgs_core.packing import ALGORITHMS, FRONT, PackingProblem, setting_name
 from kgs_core.packing.any_fit.sticky_eviction import least_evicted
 from kgs_core.packing.search.packer import _step
 from kgs_core.packing.search.relabel import MOST_EXACT, relabelled
@@ -109,7 +104,6 @@ def test_large_groups_are_searched_in_parts():
     assert means(ours[1:])[0] < 1.05 * means(mwf[1:])[0]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=9), st.integers(1, 200))
 def test_the_least_that_ends_an_overload(speeds, over):
     speeds.sort(reverse=True)
@@ -118,7 +112,7 @@ def test_the_least_that_ends_an_overload(speeds, over):
     assert sum(speeds[i] for i in least_evicted(speeds, over)) == (min(enough) if enough else sum(speeds))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 3), st.integers(1, 9)), min_size=1, max_size=10))
 def test_relabelling_keeps_as_much_as_can_be(partitions):
     bins, homes, weights = (np.array(column) for column in zip(*partitions, strict=True))
