@@ -1,7 +1,6 @@
 """The controller of a demonstration as a process: started again, given up, ended."""
 
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,17 +58,6 @@ def pid_of(control):
     return int(state.rpartition(" ")[2]) if state.startswith("controller pid") else None
 
 
-def test_a_killed_controller_is_started_again(made):
-    control, logged = made("import time; time.sleep(600)")
-    first = pid_of(control)
-    os.kill(first, signal.SIGKILL)
-    wait_until(lambda: pid_of(control) is None, 10, "it lives")
-    control.look_after()
-    assert pid_of(control) not in (None, first)
-    assert "controller has died (SIGKILL)" in logged[1]
-    assert logged[2].startswith(f"controller started (pid {pid_of(control)})")
-
-
 def test_one_that_another_has_taken_over_from_is_not_started_again(made):
     control, logged = made("print('error: fenced'); raise SystemExit(3)")
     wait_until(lambda: pid_of(control) is None, 10, "it lives")
@@ -80,17 +68,6 @@ def test_one_that_another_has_taken_over_from_is_not_started_again(made):
     assert "error: fenced" in logged[1]
     assert "not started again" in logged[1]
     assert control.failure == "controller has died (exit status 3): error: fenced"
-
-
-def test_one_that_fails_each_time_is_given_up_with_its_last_words(made):
-    control, logged = made("print('error: kgs.yaml: no such topic'); raise SystemExit(2)")
-    for _ in range(3):
-        assert control.failure == ""
-        wait_until(lambda: pid_of(control) is None, 10, "it lives")
-        control.look_after()
-    control.look_after()
-    assert control.failure == "controller has died (exit status 2): error: kgs.yaml: no such topic"
-    assert (control.state, len([line for line in logged if "controller started" in line])) == ("no controller", 3)
 
 
 def test_a_deaf_controller_is_killed_at_once_and_that_is_reported(made, tmp_path):

@@ -35,13 +35,6 @@ def test_commands_and_environment(tmp_path):
     assert not {"KGS_CONFIG", "KGS_SET_LAKE__ROOT"} & set(environ)
 
 
-def test_every_topic_has_a_rule_and_so_a_table_in_the_lineage(tmp_path):
-    text = Layout(tmp_path).configuration("127.0.0.1:1")
-    settings = parse_settings(text.encode(), "kgs.yaml", {})
-    assert [rule.topic for rule in settings.topics] == list(TOPICS)
-    assert "&" not in text, "people read this file"
-
-
 def test_compiled_modules_are_kept_in_the_cache_where_they_are_not_wanted_beside_the_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("KGS_CACHE", str(tmp_path / "cache"))
     layout = Layout(tmp_path)

@@ -120,7 +120,7 @@ def test_weather_of_three_airports_comes_every_hour(replay):
     assert b"NaN" not in b"".join(record.value for record in reports)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.floats(50, 51), max_size=5))
 def test_slices_join_without_gap_or_double(replay, cuts):
     ends = [50.0, *sorted(cuts), 51.0]
