@@ -48,11 +48,6 @@ def test_assignments_of_others_are_not_applied():
     assert membership.ending is None
 
 
-def test_assignment_seen_twice_changes_nothing():
-    once = member().received([gives(7, A)], 0)
-    assert once.received([gives(7, A), gives(6, B)], 5) == once
-
-
 def test_retire_is_for_good():
     membership = reading(A).received([retire(6)], 1).received([gives(7, A, B)], 2)
     assert membership.ending is Ending.RETIRED
@@ -78,15 +73,6 @@ def test_other_assignments_to_another_incarnation_do_not():
     assert membership.decision.owned == {B}
     emptied = reading(A).received([gives(6, to=OTHER, revoking={B}), gives(7, to=OTHER), retire(8, OTHER)], 0)
     assert emptied.ending is None
-
-
-def test_of_two_twins_the_one_that_the_controller_holds_for_older_ends():
-    """Both read the same queue; the controller hears of one first, gives to it, then hears of the other one."""
-    queue = [gives(1, A, to=ME), gives(2, to=ME, revoking={A}), gives(3, to=OTHER, pending={A}), gives(4, A, to=OTHER)]
-    older = member().received(queue, 0)
-    newer = Membership.join(Identity(OTHER, PROCESS), PACE, 0.0).received(queue, 0)
-    assert (older.ending, newer.ending) == (Ending.SUPERSEDED, None)
-    assert newer.decision.owned == {A}
 
 
 @given(st.integers(0, 8), st.integers(0, 8), st.lists(st.tuples(st.booleans(), st.booleans()), min_size=9, max_size=16))
@@ -176,14 +162,6 @@ def test_end_of_the_loop_counts_as_end_whether_asked_for_or_not():
     membership, last = said(reading(A).end(3), 3)
     assert (last.phase, last.owned) == (Phase.ENDED, frozenset())
     assert membership.end(4) == membership
-
-
-def test_ends_at_once_when_it_cannot_be_heard():
-    membership = reading(A, now=10).landed(80)
-    assert membership.fence_reason(100) is None
-    assert "no report could be appended for 90 s" in membership.fence_reason(100.1)
-    membership, _ = said(membership.listened(100), 100)
-    assert membership.fence_reason(150) is None
 
 
 def deaf(until):

@@ -117,4 +117,4 @@ class Anything(RuleBasedStateMachine):
 
 
 TestAnything = Anything.TestCase
-TestAnything.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestAnything.settings = settings(max_examples=150, stateful_step_count=50)

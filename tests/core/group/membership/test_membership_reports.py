@@ -8,16 +8,7 @@ from kgs_core.group.membership.member import Facts
 from kgs_core.group.membership.membership import FULL_EVERY_S
 from kgs_core.group.protocol import Heartbeat, Report
 from kgs_core.group.protocol.codec import encode
-from tests.core.group.membership.membership_words import (
-    A,
-    B,
-    C,
-    act,
-    gives,
-    member,
-    reading,
-    said,
-)
+from tests.core.group.membership.membership_words import A, B, C, act, gives, reading, said
 
 
 def test_heartbeats_between_and_all_of_it_now_and_then():
@@ -72,13 +63,6 @@ def test_position_that_moves_is_no_change_and_a_new_one_is():
     assert report.positions == {A: 7}
     assert membership.noted(Facts(positions={A: 8})).next_message(1)[1] is None
     assert membership.noted(Facts(positions={A: 8, B: 0})).next_message(1)[1].positions == {A: 8, B: 0}
-
-
-def test_sequence_rises_with_every_message_also_with_one_that_failed():
-    membership, first = member().next_message(0)
-    membership, second = membership.next_message(1)
-    membership, third = said(membership.appended(second, 1), 3)
-    assert [first.sequence, second.sequence, third.sequence] == [1, 2, 3]
 
 
 def test_heartbeat_never_confirms_a_report_of_unknown_fate():

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.group.protocol import (
@@ -20,7 +20,6 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import TopicPartition
 from tests.core.group.view.group_words import at, gives, heartbeat, member, report, target, view_of
 
-LIMITS = settings(max_examples=60)
 NAMES = ["1a", "1b", "2a", "2b"]
 
 
@@ -77,7 +76,6 @@ def interleaved(data, parts):
     return records
 
 
-@LIMITS
 @given(topics, st.data())
 def test_how_topics_interleave_does_not_matter(parts, data):
     one = view_of(*(record for part in parts for record in part), now=50.0)
@@ -86,7 +84,6 @@ def test_how_topics_interleave_does_not_matter(parts, data):
     assert list(other.members) == list(one.members)
 
 
-@LIMITS
 @given(topics, st.data())
 def test_one_by_one_is_as_all_at_once_but_for_silence(parts, data):
     records = interleaved(data, parts)
@@ -100,7 +97,6 @@ def test_one_by_one_is_as_all_at_once_but_for_silence(parts, data):
     assert deaf(view) == deaf(view_of(*records, now=50.0))
 
 
-@LIMITS
 @given(topics, st.data())
 def test_whatever_is_sent_again_changes_nothing(parts, data):
     records = interleaved(data, parts)
@@ -109,7 +105,6 @@ def test_whatever_is_sent_again_changes_nothing(parts, data):
     assert view.take_all(again, 90.0) == view
 
 
-@LIMITS
 @given(topics)
 def test_nobody_is_forgotten_who_may_own_something(parts):
     """Whoever an Assignment or a full report names is a member, or is dead."""
