@@ -62,12 +62,6 @@ def test_which_topic_has_which_table(resolve, rules, topics, tables):
     assert [(topic, spec.table) for topic, spec in resolve(rules, *topics.split()).items()] == [*tables.items()]
 
 
-def test_two_topics_in_one_table(resolve):
-    specs = resolve("{topic: a, table: x}, {topic: b, table: x}, {pattern: 'c+', table: x}", "a", "b", "c", "cc")
-    assert {spec.table for spec in specs.values()} == {"x"}
-    assert {spec.dead_letters_table for spec in specs.values()} == {"x_dead_letters"}
-
-
 def test_topics_that_come_into_one_table_by_a_pattern_and_do_not_agree(collisions):
     pattern = "{pattern: '(?P<g>[b-z])', table: 'x/{g}', rows: any, partition_by: ['day(_timestamp)']}"
     rules = f"{{topic: a, table: x/t}}, {pattern}"

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from kgs_core.simulation.charts import COLORS, Chart, figure, picture, svg
+from kgs_core.simulation.charts import Chart, figure, picture, svg
 
 FRONT = Chart(
     "load <1>",
@@ -142,12 +142,3 @@ def test_the_same_picture_is_the_same_file_and_changes_nothing_of_the_reader_s_o
         assert mpl.rcParams["font.size"] == 30
     assert first.startswith({"svg": b"<svg", "png": b"\x89PNG\r\n\x1a\n"}[kind])
     assert mpl.__version__.encode() not in first
-
-
-def test_names_can_be_read_in_their_colour():
-    """On white, by the contrast that WCAG asks of text: 4.5."""
-    for color in COLORS:
-        channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        luminance = sum(share * c for share, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-        assert 1.05 / (luminance + 0.05) >= 4.5, color

@@ -1,7 +1,6 @@
 """The latency model: on examples that can be checked by hand, and against the plain one, sample by sample."""
 
 import math
-from random import Random
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from hypothesis import strategies as st
 from kgs_core.model import TopicPartition
 from kgs_core.simulation.latency import LatencyModel, LatencySettings, Stretch
 from kgs_core.simulation.pool import LatencyPool
-from kgs_core.simulation.replay import Conditions, replay, strategy_of
-from kgs_core.simulation.streams import generate
-from kgs_core.simulation.workload import StreamSpec
 from tests.core.simulation import plain_latency
 
 A, B, C = (TopicPartition(name, 0) for name in "abc")
@@ -77,33 +73,6 @@ def test_latency_goes_on_from_the_last_sample_of_the_same_consumer():
     slope = 1 / 133 - 1 / 140
     assert (first, second) == ([], [Stretch(0.0, slope, 4200)])
     assert third == [Stretch(4199 * slope, 1 / 133 - 1 / 100, 3000)]
-
-
-@pytest.mark.parametrize("name", ["mwf", "bfd", "nf", "kafka:3", "kafka:5"])
-@pytest.mark.parametrize("delta", [5, 25])
-def test_the_fast_model_agrees_with_the_plain_one(name, delta):
-    """10 partitions, 12 measurements: some hundred thousand samples, one by one on one side."""
-    workload = generate(StreamSpec(delta, seed=delta, steps=12, partitions=10), Random(delta))
-    assignments = []
-
-    class Watched:
-        def __init__(self, strategy):
-            self._strategy = strategy
-
-        def place(self, speeds, current):
-            placement = self._strategy.place(speeds, current)
-            assignments.append(placement.assignment)
-            return placement
-
-    conditions = Conditions(record_latency=True)
-    strategy = Watched(strategy_of(name, workload, conditions, Random(1)))
-    steps = list(replay(workload, strategy, conditions))
-    fast = LatencyPool([stretch for step in steps for stretch in step.stretches])
-    samples = plain_latency.latencies(workload.measurements, assignments)
-    agree(fast_figures(fast), plain_latency.figures(samples))
-    assert fast.summary().samples == len(samples)
-    if name.startswith("kafka:3"):
-        assert fast.summary().delayed > 0
 
 
 speeds = st.dictionaries(st.sampled_from([A, B, C]), st.floats(0, 90) | st.integers(0, 60).map(float), min_size=1)

@@ -282,12 +282,3 @@ def test_one_setting_has_one_row(found):
         rows = found(*SMALL, "--algorithm", names)["results"]
         assert sorted(row["algorithm"] for row in rows) == ["search", "search@2"]
     assert [row["algorithm"] for row in found(*SMALL, "--algorithm", "search@1.3")["results"]] == ["search@1.3"]
-
-
-@pytest.mark.parametrize("columns", ["80", "200"])
-def test_heads_break_between_words_and_figures_not_at_all(simulate, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", columns)
-    shown = simulate(*SMALL, "--algorithm", "mwf,bfd", "--latency").stdout
-    assert {"consumers", "Rscore", "total", "consumer", "hours", "delayed", "latency"} <= set(shown.split())
-    tables = [line for line in shown.splitlines() if "measurements" not in line]
-    assert max(len(line.rstrip()) for line in tables) <= int(columns)
