@@ -3,11 +3,9 @@
 import os
 import time
 
-import pyarrow as pa
 import pytest
 
 from kgs_core.config.settings import ConsumerSettings
-from kgs_core.errors import ConfigError
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.round.questions import ReadBatch
 from kgs_core.ingest.worker import sorted_records
@@ -61,11 +59,3 @@ def test_what_formats_need_is_compiled_before_the_first_batch_which_has_a_deadli
     runner.warm()
     runner.close()
     assert loaded == ["kgs_core.accel.json_scan"]
-
-
-def test_spark_transforms_are_refused(runner, job):
-    with pytest.raises(ConfigError) as refused:
-        runner.warm_topic(job)
-    assert refused.value.problems == (f"transform hooks:f of {job.topic}: needs Spark: unset KGS_BATCH_RUNNER",)
-    with pytest.raises(ConfigError):
-        runner.transform_schema("hooks:f", job.topic, pa.schema([]))

@@ -8,7 +8,6 @@ import pytest
 from kgs_core.config.settings import ConsumerSettings
 from kgs_core.ingest.driver import reading_ahead, rounds
 from kgs_core.model import TopicPartition
-from tests.core.ingest.test_rounds import Rig
 
 PATIENCE_S = 30.0
 
@@ -107,13 +106,6 @@ def test_a_reading_that_fails_fails_the_next_round_and_not_the_commits_beside_it
     assert (rig.position("sick"), rig.position("well")) == (10, 10)
     rig.ingest.round()
     assert (rig.position("sick"), rig.position("well")) == (20, 20)
-
-
-def test_topics_with_a_job_of_their_own_are_not_read_ahead(tmp_path):
-    rig = Rig(tmp_path, transform="hooks:f")
-    rig.ingest.round()
-    assert len(rig.runner.seen) == 1
-    rig.ingest.close()
 
 
 class Clock:

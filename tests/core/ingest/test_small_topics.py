@@ -163,7 +163,7 @@ LOGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(LOGS)
 def test_every_record_is_read_once_and_a_small_topic_waits_no_longer_than_it_may(logs):
     run = Run(logs, 5000).until(8.0)
@@ -207,7 +207,7 @@ def test_a_table_that_is_late_again_and_again_does_not_make_small_topics_wait_fo
 TURNS = st.lists(st.tuples(st.sampled_from(["busy", "t0", "t1"]), st.sampled_from(["out", "in", "back"])), max_size=20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(LOGS, TURNS)
 def test_every_record_is_read_once_also_where_partitions_come_and_go_and_batches_are_dropped(logs, turns):
     """`back`: a batch did not land, and is read again."""

@@ -150,7 +150,7 @@ def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
 NUMBERS = st.decimals(-(10**27), 10**27, places=10)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(NUMBERS | st.none(), st.none() | st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=6))
 def test_bounds_of_decimals_and_inner_fields_lose_no_digit(tmp_path_factory, rows):
     file = written(tmp_path_factory.getbasetemp() / "bounds", [{"d": d, "s": {"x": x}} for d, x in rows])

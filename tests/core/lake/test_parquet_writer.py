@@ -73,7 +73,7 @@ def days(text):
     return (dt.date.fromisoformat(text) - EPOCH.date()).days
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(ROWS, st.integers(0, 12))
 def test_bounds_never_lie_inside_and_nulls_are_counted(folder, rows, cut):
     rows = [r | {"string": _encodable(r["string"])} for r in rows]
@@ -93,7 +93,6 @@ def _encodable(text):
     return None if text is None else text.encode("utf-8", "ignore").decode()
 
 
-@settings(deadline=None)
 @given(st.lists(NEAR_NOW, min_size=1, max_size=8))
 def test_times_are_bounded_within_a_millisecond(folder, values):
     _, stats = written(folder, batch_of([{"timestamp": v} for v in values]))

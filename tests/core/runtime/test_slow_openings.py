@@ -122,13 +122,6 @@ def test_round_does_not_wait_for_topics_that_do_not_open_and_reads_the_others(lo
     step_until(loop, lambda: len(read(loop)) == TOPICS)
 
 
-def test_topics_are_opened_side_by_side(loop, lake):
-    """Each table answers once four of them have been asked: one after the other they would never be."""
-    lake.stuck = {f"t{n}" for n in range(4)}
-    step(loop, gives(5, *TPS[:4]))
-    wait_until(lambda: len(lake.asked) == 4, 30, "asked together")
-
-
 def test_topic_that_is_given_up_while_it_is_opened_is_let_go_at_once_and_never_comes_back(loop, lake):
     lake.stuck = {"t3"}
     step(loop, gives(5, *TPS[:5]))

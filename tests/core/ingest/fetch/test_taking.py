@@ -157,7 +157,7 @@ def logs_with_errors(draw):
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     logs_with_errors(),
     st.lists(st.integers(0, 2), max_size=20),

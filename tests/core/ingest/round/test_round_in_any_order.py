@@ -138,5 +138,5 @@ class Life(RuleBasedStateMachine):
                 assert (p in topic.stops) == is_bad
 
 
-Life.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+Life.TestCase.settings = settings(max_examples=150, stateful_step_count=60)
 TestLife = Life.TestCase

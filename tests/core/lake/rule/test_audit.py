@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.lake.rule import NO_OFFSETS, Fault, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
@@ -12,7 +12,6 @@ from kgs_core.lake.rule.positions import offset_sum
 from kgs_core.model import OffsetRange, TopicId
 
 LOG_GONE = LogPart()
-LIMITS = settings(max_examples=60, deadline=None)  # a busy machine is no fault of ours
 
 
 def offsets(*given):
@@ -266,7 +265,6 @@ def row_of_nothing(sink, draw):
 @pytest.mark.parametrize(
     "fault", [lost_row, lost_dead_letter, doubled_row, row_of_a_dead_letter, row_without_position, row_of_nothing]
 )
-@LIMITS
 @given(sink=sinks(every_kind=True), data=st.data())
 def test_each_way_to_be_wrong_is_named_and_nothing_else_is(fault, sink, data):
     broken, wanted = fault(sink, data.draw)
@@ -274,7 +272,6 @@ def test_each_way_to_be_wrong_is_named_and_nothing_else_is(fault, sink, data):
     assert broken.faults() == wanted
 
 
-@LIMITS
 @given(sinks(every_kind=True, at_end=True), st.integers(1, 9))
 def test_position_above_the_end_of_the_log_is_named(sink, distance):
     place = replace(sink.place, position=sink.log.end + distance)
