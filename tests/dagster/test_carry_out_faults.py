@@ -272,19 +272,6 @@ def test_a_group_whose_topics_were_made_anew_is_recorded(watched):
     assert [r for r in watched.evaluate().run_requests if "written" in r.run_key]
 
 
-def test_a_record_that_comes_late_names_the_measurement_that_its_figures_are_of(watched):
-    """That of the Target, however old it is by then, and though there is a newer one."""
-    watched.grows()
-    (request,) = watched.evaluate().run_requests
-    watched.sim.go_by(60.0)
-    watched.sim.publish(**FOUR)
-    found = recorded(watched.rebalance(request))
-    inputs, moves = found["consumer_assignment"]["inputs"], found["rscore"]
-    load, _ = watched.sim.measurements[inputs["measurement"]["offset"]]
-    assert inputs["speeds"] == {str(p): speed for p, speed in load.speeds.items()}
-    assert moves["moved_bytes_per_s"] / 100 == pytest.approx(moves["rscore"])
-
-
 def test_a_target_of_long_ago_is_recorded_by_nobody(watched):
     """Of a database that was lost or pruned, or of a group that `kgs control` ran: its gaps cannot be told any more."""
     watched.load = None

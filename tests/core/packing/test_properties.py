@@ -17,7 +17,7 @@ from kgs_core.simulation.comparison import PUBLISHED
 from tests.core.packing import reference
 from tests.core.packing.conftest import GivenOrder
 
-LIMITS = settings(max_examples=15, deadline=None)  # a busy machine is no fault of ours
+LIMITS = settings(max_examples=15)
 CAPACITY = 100
 
 partitions = st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 12))
