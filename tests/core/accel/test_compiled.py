@@ -13,7 +13,7 @@ from kgs_core.accel import cache_dir
 from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 
-slow = pytest.mark.slow
+pytestmark = pytest.mark.slow
 
 PART = """
 from kgs_core.accel.compiled import compiled
@@ -101,7 +101,6 @@ def files(folder):
     return {path for path in folder.rglob("*") if path.suffix in {".nbi", ".nbc"}}
 
 
-@slow
 def test_the_first_process_compiles_and_later_ones_load(source, tmp_path):
     assert outcome(process(source, tmp_path / "cache")) == (4, ALL, "")
     assert outcome(process(source, tmp_path / "cache")) == (4, NOTHING, "")
@@ -109,13 +108,11 @@ def test_the_first_process_compiles_and_later_ones_load(source, tmp_path):
     assert {path.name for path in source.iterdir()} == {"part.py", "whole.py"}, "site-packages can be read-only"
 
 
-@slow
 def test_of_two_at_once_one_compiles_and_the_other_waits(source, tmp_path):
     both = [process(source, tmp_path / "cache") for _ in range(2)]
     assert sorted(outcome(child) for child in both) == [(4, NOTHING, ""), (4, ALL, "")]
 
 
-@slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_killed_while_it_writes(moment, source, tmp_path):
     child = process(source, tmp_path / "cache", MOMENTS[moment])
@@ -124,7 +121,6 @@ def test_killed_while_it_writes(moment, source, tmp_path):
     assert outcome(process(source, tmp_path / "cache")) == (4, ALL, "")
 
 
-@slow
 def test_killed_while_it_compiles_and_another_waits(source, tmp_path):
     first = process(source, tmp_path / "cache")
     deadline = time.monotonic() + 60
@@ -137,7 +133,6 @@ def test_killed_while_it_compiles_and_another_waits(source, tmp_path):
     assert outcome(second) == (4, ALL, "")
 
 
-@slow
 def test_what_it_calls_in_another_file_has_changed(source, tmp_path):
     """What was compiled from the source before must never run for the new one."""
     outcome(process(source, tmp_path / "cache"))
@@ -148,7 +143,6 @@ def test_what_it_calls_in_another_file_has_changed(source, tmp_path):
     assert outcome(process(source, tmp_path / "cache")) == (4, NOTHING, "")
 
 
-@slow
 def test_made_beforehand_in_an_image_that_cannot_be_written(source, tmp_path):
     """By another user, or on a read-only file system."""
     cache = tmp_path / "cache"
@@ -156,7 +150,6 @@ def test_made_beforehand_in_an_image_that_cannot_be_written(source, tmp_path):
     assert outcome(process(source, cache, read_only=cache)) == (4, NOTHING, "")
 
 
-@slow
 def test_no_home_to_write_in(source, tmp_path):
     nowhere = tmp_path / "file" / "cache"
     nowhere.parent.touch()
@@ -166,7 +159,6 @@ def test_no_home_to_write_in(source, tmp_path):
     assert {path.name for path in source.iterdir()} == {"part.py", "whole.py"}
 
 
-@slow
 def test_a_file_that_somebody_has_deleted_is_compiled_again(source, tmp_path):
     outcome(process(source, tmp_path / "cache"))
     for path in files(tmp_path / "cache"):
