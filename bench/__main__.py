@@ -43,7 +43,7 @@ COMMANDS = (
     "bench",
     cls=KgsGroup,
     commands=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
 )
 def bench_group() -> None:
     """Measure, and print what was measured."""

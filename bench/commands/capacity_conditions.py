@@ -20,9 +20,9 @@ _MB = 1e6
 
 
 @click.command("capacity")
-@click.option("--seconds", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Of reading in each.")
-@click.option("--scale", type=ABOVE_0, default=1.0, show_default=True, help="Share of the paper's bytes.")
-@click.option("--batch-mb", type=ABOVE_0, default=5.0, show_default=True, help="batch_bytes, in 10^6 bytes.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=60.0, help="Of reading in each.")
+@click.option("--scale", type=ABOVE_0, default=1.0, help="Share of the paper's bytes.")
+@click.option("--batch-mb", type=ABOVE_0, default=5.0, help="batch_bytes, in 10^6 bytes.")
 @plot_option
 @json_option
 def bench_capacity(

@@ -8,9 +8,9 @@ _WIDTH_IN_LOG = 100
 
 
 @click.command("events", short_help="CPU of one event for the controller of 100,000 partitions and 1,000 consumers.")
-@click.option("--partitions", type=click.IntRange(10, 1_000_000), default=100_000, show_default=True)
-@click.option("--consumers", type=click.IntRange(2, 9_999), default=1_000, show_default=True)
-@click.option("--seconds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Of the group's time.")
+@click.option("--partitions", type=click.IntRange(10, 1_000_000), default=100_000)
+@click.option("--consumers", type=click.IntRange(2, 9_999), default=1_000)
+@click.option("--seconds", type=click.IntRange(1, 1000), default=10, help="Of the group's time.")
 def bench_events(*, partitions: int, consumers: int, seconds: int) -> None:
     """Let the controller of a group in which nothing changes but the speeds hear so many seconds of events.
 

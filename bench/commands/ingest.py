@@ -21,27 +21,21 @@ _FINISHES = ("arrow", "dataframe")
 
 
 @click.command("ingest")
-@click.option("--sizes", default="1,5,16,64", show_default=True, metavar="MB,MB", help="Batch sizes (batch_bytes).")
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Passes of each, interleaved.")
-@click.option("--topics", type=click.IntRange(1, 99), default=12, show_default=True, help="Topics, each with a table.")
-@click.option(
-    "--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Partitions of each topic."
-)
-@click.option(
-    "--records-mb", type=ABOVE_0, default=200.0, show_default=True, help="MB consumed in one pass, uncompressed."
-)
-@click.option("--processor", "processors", default="arrow,dataframe", show_default=True, help="Ours to measure.")
+@click.option("--sizes", default="1,5,16,64", metavar="MB,MB", help="Batch sizes (batch_bytes).")
+@click.option("--runs", type=click.IntRange(min=1), default=5, help="Passes of each, interleaved.")
+@click.option("--topics", type=click.IntRange(1, 99), default=12, help="Topics, each with a table.")
+@click.option("--partitions", type=click.IntRange(1, 100), default=4, help="Partitions of each topic.")
+@click.option("--records-mb", type=ABOVE_0, default=200.0, help="MB consumed in one pass, uncompressed.")
+@click.option("--processor", "processors", default="arrow,dataframe", help="Ours to measure.")
 @click.option(
     "--peer/--no-peer",
     default=True,
-    show_default=True,
     help="Structured Streaming with delta-spark, into one table and into one for each topic.",
 )
 @click.option(
     "--latency-records",
     type=click.IntRange(min=0),
     default=200,
-    show_default=True,
     help="Single records of each processor; a peer gets a tenth, 20 at most.",
 )
 @click.option(
@@ -49,7 +43,6 @@ _FINISHES = ("arrow", "dataframe")
     "warm_up_s",
     type=click.FloatRange(min=0),
     default=20.0,
-    show_default=True,
     metavar="SECONDS",
     help="Batches of each process before its first pass; three times as long for a peer.",
 )
@@ -58,21 +51,17 @@ _FINISHES = ("arrow", "dataframe")
     "pass_s",
     type=ABOVE_0,
     default=15.0,
-    show_default=True,
     metavar="SECONDS",
     help="A pass ends after so long even if it has not consumed --records-mb, but not before its third batch.",
 )
 @click.option(
     "--records",
     default="json-1000",
-    show_default=True,
     metavar="KIND",
     help="Records of the backlog: json-1000, raw-1000 (the same, unparsed) or json-100; the number is their bytes.",
 )
 @click.option(
-    "--profile",
-    is_flag=True,
-    help="Instead: processor time by stage, in one process and without Spark and commits.",
+    "--profile", is_flag=True, help="Instead: processor time by stage, in one process and without Spark and commits."
 )
 @click.option(
     "--format",

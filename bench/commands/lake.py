@@ -21,25 +21,12 @@ _MOST_WRITERS = 1000
 
 
 @click.command("lake")
-@click.option("--writers", default="1,16,64", show_default=True, metavar="N,N", help="Writers on one table.")
-@click.option("--partitions", type=click.IntRange(1, 10_000), default=1, show_default=True, help="Of each writer.")
-@click.option(
-    "--store",
-    default="disk,s3",
-    show_default=True,
-    help="Of disk, s3, azure and gcs: a server of each on this machine.",
-)
-@click.option(
-    "--delay-ms",
-    type=click.FloatRange(0, 10_000),
-    default=30.0,
-    show_default=True,
-    help="Added to each request to a server.",
-)
-@click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, show_default=True, help="Of each run.")
-@click.option(
-    "--commit", default="direct,combined", show_default=True, help="How: direct, combined, auto (as consumers do)."
-)
+@click.option("--writers", default="1,16,64", metavar="N,N", help="Writers on one table.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), default=1, help="Of each writer.")
+@click.option("--store", default="disk,s3", help="Of disk, s3, azure and gcs: a server of each on this machine.")
+@click.option("--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, help="Added to each request to a server.")
+@click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, help="Of each run.")
+@click.option("--commit", default="direct,combined", help="How: direct, combined, auto (as consumers do).")
 @json_option
 def bench_lake(  # noqa: PLR0913 - one per option
     *, writers: str, partitions: int, store: str, delay_ms: float, seconds: float, commit: str, json_file: Path | None

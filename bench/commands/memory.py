@@ -15,17 +15,13 @@ _WIDTH_IN_LOG = 120
 
 
 @click.command("memory", short_help="Memory of a consumer's driver, JVM and worker over a time, and whether it grows.")
-@click.option("--minutes", type=click.FloatRange(0.5, 10_000), default=10.0, show_default=True, help="That count.")
-@click.option("--topics", type=click.IntRange(1, 99), default=4, show_default=True, help="Topics, each with a table.")
-@click.option("--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Of each topic.")
-@click.option("--mb-per-s", type=ABOVE_0, default=5.0, show_default=True, help="Written to all topics together.")
-@click.option("--batch-mb", type=click.FloatRange(0.1, 1000), default=5.0, show_default=True, help="batch_bytes.")
-@click.option(
-    "--warm-up", "warm_up_s", type=ABOVE_0, default=120.0, show_default=True, metavar="SECONDS", help="Read before."
-)
-@click.option(
-    "--limit", "limit_mb_per_h", type=ABOVE_0, default=100.0, show_default=True, metavar="MB/H", help="Flat below it."
-)
+@click.option("--minutes", type=click.FloatRange(0.5, 10_000), default=10.0, help="That count.")
+@click.option("--topics", type=click.IntRange(1, 99), default=4, help="Topics, each with a table.")
+@click.option("--partitions", type=click.IntRange(1, 100), default=4, help="Of each topic.")
+@click.option("--mb-per-s", type=ABOVE_0, default=5.0, help="Written to all topics together.")
+@click.option("--batch-mb", type=click.FloatRange(0.1, 1000), default=5.0, help="batch_bytes.")
+@click.option("--warm-up", "warm_up_s", type=ABOVE_0, default=120.0, metavar="SECONDS", help="Read before.")
+@click.option("--limit", "limit_mb_per_h", type=ABOVE_0, default=100.0, metavar="MB/H", help="Flat below it.")
 @json_option
 def bench_memory(*, json_file: Path | None, **plan: Any) -> None:
     """Let one consumer read what is written meanwhile, and watch the memory of its processes.

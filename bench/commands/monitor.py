@@ -23,7 +23,7 @@ _WIDTH_IN_LOG = 120
 
 
 @click.command("monitor")
-@click.option("--window", "window_s", type=click.FloatRange(3, 600), default=30.0, show_default=True, metavar="SECONDS")
+@click.option("--window", "window_s", type=click.FloatRange(3, 600), default=30.0, metavar="SECONDS")
 @json_option
 @click.option("--svg", "svg_file", type=click.Path(dir_okay=False, path_type=Path), help="Draw the speeds there.")
 def bench_monitor(*, window_s: float, json_file: Path | None, svg_file: Path | None) -> None:

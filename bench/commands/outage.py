@@ -21,16 +21,15 @@ _WIDTH_IN_FILE = 160
 
 
 @click.command("outage", short_help="Seconds that partitions stay unread when a broker is out, beside plain consumers.")
-@click.option("--brokers", default="1,3", show_default=True, metavar="N,N", help="Brokers of each cluster, 1 to 5.")
-@click.option("--kinds", default=_KINDS, show_default=True, metavar="KIND,KIND", help="Outages to measure.")
-@click.option("--partitions", type=click.IntRange(3, 300), default=12, show_default=True, help="Of the topic.")
-@click.option("--seconds", type=click.FloatRange(5, 600), default=25.0, show_default=True, help="Length of an outage.")
+@click.option("--brokers", default="1,3", metavar="N,N", help="Brokers of each cluster, 1 to 5.")
+@click.option("--kinds", default=_KINDS, metavar="KIND,KIND", help="Outages to measure.")
+@click.option("--partitions", type=click.IntRange(3, 300), default=12, help="Of the topic.")
+@click.option("--seconds", type=click.FloatRange(5, 600), default=25.0, help="Length of an outage.")
 @click.option(
     "--elect-after",
     "elect_after_s",
     type=click.FloatRange(0, 600),
     default=8.0,
-    show_default=True,
     metavar="SECONDS",
     help="When other leaders are elected by hand, in outages of the network between broker and clients.",
 )

@@ -33,7 +33,7 @@ class GeneratedLoad(NamedTuple):
 
 
 @click.command("packing", short_help="Quality, time and memory of every packer, 200 to 100,000 partitions.")
-@click.option("--sizes", default=SIZES, show_default=True, metavar="N,N", help="Partitions.")
+@click.option("--sizes", default=SIZES, metavar="N,N", help="Partitions.")
 @click.option(
     "--algorithm",
     "algorithms",
@@ -46,8 +46,8 @@ class GeneratedLoad(NamedTuple):
     type=click.IntRange(1, 1000),
     help="Steps that count.  [default: 200 at 200 partitions, 100 at 1,000, 10 at 10,000, 5 beyond]",
 )
-@click.option("--delta", type=click.IntRange(0, 100), default=10, show_default=True, help="Greatest change in a step.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the loads.")
+@click.option("--delta", type=click.IntRange(0, 100), default=10, help="Greatest change in a step.")
+@click.option("--seed", type=int, default=1, help="Of the loads.")
 @json_option
 @plot_option
 def bench_packing(  # noqa: PLR0913 - one per option

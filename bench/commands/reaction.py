@@ -19,15 +19,9 @@ _WIDTH_IN_FILE = 120
 
 
 @click.command("reaction", short_help="Seconds until a death, or a step of the load, is answered.")
-@click.option("--control", "controls", default="dagster,bare", show_default=True, metavar="NAME,NAME", help="By whom.")
-@click.option(
-    "--strikes",
-    default="killed,frozen,doubled,tripled",
-    show_default=True,
-    metavar="KIND,KIND",
-    help="What is done to it.",
-)
-@click.option("--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="Strikes of each kind.")
+@click.option("--control", "controls", default="dagster,bare", metavar="NAME,NAME", help="By whom.")
+@click.option("--strikes", default="killed,frozen,doubled,tripled", metavar="KIND,KIND", help="What is done to it.")
+@click.option("--count", type=click.IntRange(1, 1000), default=5, help="Strikes of each kind.")
 @json_option
 @plot_option
 def bench_reaction(*, controls: str, strikes: str, count: int, json_file: Path | None, plot_file: Path | None) -> None:

@@ -13,8 +13,8 @@ _WIDTH_IN_LOG = 120
 
 
 @click.command("readings", short_help="Seconds and CPU of the monitor's reading of 10,000 partitions.")
-@click.option("--partitions", type=click.IntRange(10, 200_000), default=10_000, show_default=True)
-@click.option("--readings", type=click.IntRange(1, 1000), default=8, show_default=True, help="A second apart.")
+@click.option("--partitions", type=click.IntRange(10, 200_000), default=10_000)
+@click.option("--readings", type=click.IntRange(1, 1000), default=8, help="A second apart.")
 @json_option
 def bench_readings(*, partitions: int, readings: int, json_file: Path | None) -> None:
     """Make so many partitions on a broker of its own, and read their sizes and offsets as the monitor does.

@@ -36,19 +36,9 @@ class PageOptions:
 
 
 @click.command("reproduction", short_help="The published experiments again, and docs/experiments.md from them.")
+@click.option("--page", "page_file", type=click.Path(dir_okay=False, path_type=Path), default="docs/experiments.md")
 @click.option(
-    "--page",
-    "page_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="docs/experiments.md",
-    show_default=True,
-)
-@click.option(
-    "--images",
-    type=click.Path(file_okay=False, path_type=Path),
-    default="docs/images",
-    show_default=True,
-    help="A folder for the plots.",
+    "--images", type=click.Path(file_okay=False, path_type=Path), default="docs/images", help="A folder for the plots."
 )
 @click.option(
     "--results",
@@ -56,7 +46,7 @@ class PageOptions:
     required=True,
     help=f"A folder for the raw results, {UNIFORM}, {OTHERS} and {LATE}; what is there already is not computed again.",
 )
-@click.option("--seeds", type=click.IntRange(5, 100), default=5, show_default=True, help="Streams of each kind.")
+@click.option("--seeds", type=click.IntRange(5, 100), default=5, help="Streams of each kind.")
 @click.option(
     "--spark",
     "spark_master",

@@ -33,11 +33,9 @@ _COLUMNS = {
 
 
 @click.command("scale", short_help="Seconds, CPU and bytes of a group of 10,000 partitions and 1,000 consumers.")
-@click.option("--partitions", default="10000", show_default=True, metavar="N,N", help="One number for each size.")
-@click.option("--consumers", default="1000", show_default=True, metavar="N,N", help="One for each of --partitions.")
-@click.option(
-    "--steady", "steady_s", type=click.FloatRange(1, 3600), default=20.0, show_default=True, metavar="SECONDS"
-)
+@click.option("--partitions", default="10000", metavar="N,N", help="One number for each size.")
+@click.option("--consumers", default="1000", metavar="N,N", help="One for each of --partitions.")
+@click.option("--steady", "steady_s", type=click.FloatRange(1, 3600), default=20.0, metavar="SECONDS")
 @json_option
 def bench_scale(*, partitions: str, consumers: str, steady_s: float, json_file: Path | None) -> None:
     """Run the real controller with as many members and as much load as you say, and measure it.

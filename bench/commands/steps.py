@@ -16,14 +16,14 @@ _NOISES = (0.1, 0.3)
 
 
 @click.command("steps", short_help="How soon a step of the load is known, by the window and by its topic's pace.")
-@click.option("--partitions", type=click.IntRange(1, 1000), default=80, show_default=True, help="Of the topic.")
+@click.option("--partitions", type=click.IntRange(1, 1000), default=80, help="Of the topic.")
 @click.option(
     "--speeds",
     "speeds_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Recorded speeds instead, as for kgs simulate; the time between two is that of the first two.",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option("--seeds", type=click.IntRange(1, 100), default=5)
 @json_option
 def bench_steps(*, partitions: int, speeds_file: Path | None, seeds: int, json_file: Path | None) -> None:
     """Generate loads, measure them with a window of 30 s that follows steps or does not, and let a group decide on it.

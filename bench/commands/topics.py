@@ -18,27 +18,25 @@ _NOT_MEASURED = "-"
 
 
 @click.command("topics")
-@click.option("--topics", type=click.IntRange(1, 5000), default=500, show_default=True, help="Of one partition each.")
-@click.option("--seconds", type=ABOVE_0, default=120.0, show_default=True, help="For how long at most.")
-@click.option("--rounds", type=click.IntRange(min=1), default=20, show_default=True, help="Rounds to measure.")
-@click.option("--records-per-s", type=ABOVE_0, default=1.0, show_default=True, help="Written to each topic.")
+@click.option("--topics", type=click.IntRange(1, 5000), default=500, help="Of one partition each.")
+@click.option("--seconds", type=ABOVE_0, default=120.0, help="For how long at most.")
+@click.option("--rounds", type=click.IntRange(min=1), default=20, help="Rounds to measure.")
+@click.option("--records-per-s", type=ABOVE_0, default=1.0, help="Written to each topic.")
 @click.option(
     "--busy-mb-per-s",
     type=click.FloatRange(min=0),
     default=0.0,
-    show_default=True,
     help="Written to the first topic besides, so that batches are full before --wait-time.",
 )
 @click.option(
     "--lake-delay-ms",
     type=click.FloatRange(min=0),
     default=0.0,
-    show_default=True,
     help="Added to each call of a table, which is several requests to a store.",
 )
-@click.option("--hung", type=click.IntRange(min=0), default=0, show_default=True, help="Topics whose tables hang.")
-@click.option("--wait-time", "wait_time_s", type=ABOVE_0, default=1.0, show_default=True, help="wait_time_s.")
-@click.option("--batch-timeout", "batch_timeout_s", type=ABOVE_0, default=20.0, show_default=True, metavar="SECONDS")
+@click.option("--hung", type=click.IntRange(min=0), default=0, help="Topics whose tables hang.")
+@click.option("--wait-time", "wait_time_s", type=ABOVE_0, default=1.0, help="wait_time_s.")
+@click.option("--batch-timeout", "batch_timeout_s", type=ABOVE_0, default=20.0, metavar="SECONDS")
 @json_option
 def bench_topics(*, lake_delay_ms: float, hung: int, json_file: Path | None, **rest: Any) -> None:
     """One consumer of many small topics, from its start: seconds to the first rows, to the last topic's, and per round.
