@@ -1,7 +1,9 @@
 """Batches of tables with a layout: cut where values are too many, killed anywhere, split anyhow: the same rows."""
 
 import json
+import os
 import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -20,9 +22,11 @@ from kgs_core.ingest.worker.dataframe_writer import note_of, write_rows
 from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepare_topic
 from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files.layout import Partitioned, folder_of, unfit
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
+from tests.failpoints import KilledError
 from tests.layout_sink import COLUMNS, GivenRecord, LayoutSink
 from tests.waiting import wait_for_upkeep
 
@@ -110,6 +114,32 @@ def row_date(value):
     import datetime as dt
 
     return dt.date.fromisoformat(value["d"]) if "d" in value else None
+
+
+KILLS = [*(f"file-written:{n}" for n in (1, 2, 3)), "before-commit:1", "after-commit:1"]
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_killed_between_files_and_commit_nothing_is_lost_or_doubled_and_leftovers_go(tmp_path, killer, kill):
+    log = {p: [{"s": "abc"[n % 3], "i": n} for n in range(9)] for p in (0, 1)}
+    name, count = kill.split(":")
+    LayoutSink(tmp_path, log, partition_by=["s"]).started()
+    killer[name] = int(count)
+    with pytest.raises(KilledError):
+        LayoutSink(tmp_path, log, partition_by=["s"]).drain(6)
+    sink = LayoutSink(tmp_path, log, partition_by=["s"])
+    sink.drain(5)
+    assert [(r["_partition"], r["_offset"], r["i"]) for r in sink.rows()] == [(p, o, o) for p, o in sink.expected()]
+    root = Path(sink.storage.uri("t"))
+    live = {add["path"] for add in sink.adds()}
+    there = {str(path.relative_to(root)) for path in root.rglob("*.parquet")}
+    left = {"file-written": int(count), "before-commit": 3, "after-commit": 0}[name]
+    assert len(there - live) == left
+    for path in there - live:
+        os.utime(root / path, (0, 0))
+    upkeep = maintain_table(sink.storage, "t", 24)
+    assert (upkeep.problem, upkeep.removed) == (None, left)
+    assert [(r["_partition"], r["_offset"]) for r in sink.rows()] == sink.expected()
 
 
 def test_what_is_left_for_later_is_not_counted(tmp_path):
