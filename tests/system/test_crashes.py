@@ -22,10 +22,9 @@ PROCESSORS = {
     "arrow": {"format": "json", "schema": JSON_FIELDS},
     "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
 }
-EACH_PROCESSOR = pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 POINTS = ("fetched", "written", "after-dead-letter-commit", "before-commit", "after-commit")
-COMMITS = {"arrow": (COMBINED, (*POINTS, "intent-left", "entry-made")), "dataframe": ({}, POINTS[:-2])}
-"""One of the two with each way of committing, which the other has no part in.
+LIVES = {"arrow": (COMBINED, (*POINTS, "intent-left", "entry-made")), "dataframe": ({}, POINTS[:2])}
+"""How its commits are made, each way by one of the two, and where its lives end.
 
 Commits are the driver's, whatever has read the batch: once they begin, lives on Spark end as the others do.
 """
@@ -36,7 +35,7 @@ def mixed_values(first: int, count: int) -> list[bytes]:
     return [v if i % 50 else b"not json" for i, v in enumerate(json_values(first, count))]
 
 
-@EACH_PROCESSOR
+@pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Each life ends at the next point, in the second batch it gets there with; the last one lives on."""
     die_at_every_point(processor, kafka, f"{topic_prefix}crash", tmp_path)
@@ -56,7 +55,7 @@ def die_at_every_point(
     pipeline = Pipeline(folder, kafka.bootstrap_servers, rules, storage=storage, batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 3)
     produced = 0
-    commit, points = COMMITS[processor]
+    commit, points = LIVES[processor]
     for point in points:
         produced += produce(kafka.bootstrap_servers, topic, mixed_values(produced, 3000))
         with pipeline.consumer(**crash_at(f"{point}:2", folder), **commit) as consumer:
@@ -71,21 +70,18 @@ def die_at_every_point(
     assert len(pipeline.rows(f"{topic}_dead_letters")) == produced // 50
 
 
-@EACH_PROCESSOR
 def test_frozen_before_its_commit_while_another_takes_over(
-    processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+    kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     """What the frozen one holds is in the lake when it wakes up; it must land nothing of it, and go on."""
     topic = f"{topic_prefix}frozen"
-    pipeline = Pipeline(
-        tmp_path, kafka.bootstrap_servers, [{"topic": topic, **PROCESSORS[processor]}], batch_bytes=20_000
-    )
+    rules = [{"topic": topic, **PROCESSORS["arrow"]}]
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 2)
     produced = produce(kafka.bootstrap_servers, topic, mixed_values(0, 3000))
-    commit, _ = COMMITS[processor]
-    with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP"), **commit) as frozen:
+    with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP"), **COMBINED) as frozen:
         wait_until((tmp_path / "before-commit").exists, 60, f"frozen: {frozen.tail()}")
-        with pipeline.consumer(2, **commit) as other:
+        with pipeline.consumer(2, **COMBINED) as other:
             pipeline.wait_caught_up([topic])
             os.killpg(frozen.process.pid, signal.SIGCONT)
             wait_until(lambda: "refused topic=" in frozen.log.read_text(), 30, f"refused: {frozen.tail()}")

@@ -143,11 +143,10 @@ def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -
     return len(runs) == 1 and not runs.keys() & killed
 
 
-@pytest.mark.spark
 def test_several_deaths_at_once(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
     """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
 
-    With real processes, for it is their starts, which take as long as Spark does, that the others must not wait for.
+    It is frozen as soon as its process is there, which takes longer than that to join.
     """
     group = open_group(kafka, spares=1, suspect_after_s=SHORT_S)
     with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:

@@ -86,9 +86,6 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
     assert len(pipeline.rows(topic)) == 250
 
 
-@pytest.mark.chaos
-@pytest.mark.spark
-@pytest.mark.slow(60)
 def test_table_whose_properties_break_the_guarantee_is_refused_by_name(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
