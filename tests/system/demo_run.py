@@ -41,10 +41,13 @@ class DemoRun:
         return self.wait_for(r"everything is kept in (\S+);", 30).group(1)
 
     def kill_consumer(self) -> None:
-        """Consumer 1, which has just joined, until the group has noticed."""
+        """Consumer 1, which has just joined, until the group has noticed; Spark's JVM ends with it."""
         consumer = int(self.wait_for(r"consumer 1 \(pid (\d+)\) has joined", 10).group(1))
         assert psutil.pid_exists(consumer), f"consumer 1 has ended by itself:\n{self.output}"
+        jvms = [each for each in psutil.Process(consumer).children(recursive=True) if each.name() == "java"]
+        assert jvms, "it runs on Spark"
         os.kill(consumer, signal.SIGKILL)
+        assert psutil.wait_procs(jvms, timeout=30)[1] == []
         self.wait_for(rf"consumer 1 \(pid {consumer}\) has left", 60)
 
     def interrupt(self) -> None:
