@@ -115,9 +115,11 @@ class Pipeline:
         self.config.write_text(yaml.safe_dump({**self._tree, "topics": [dict(rule) for rule in rules]}))
 
     @contextmanager
-    def consumer(self, number: int = 1, share: str = "1/1", **environ: str) -> Iterator["ConsumerProcess"]:
+    def consumer(
+        self, number: int = 1, share: str = "1/1", *, cwd: Path | None = None, **environ: str
+    ) -> Iterator["ConsumerProcess"]:
         """`kgs consume`, ended at the end of the block whatever happens."""
-        process = ConsumerProcess(self, number, ["--share", share], environ)
+        process = ConsumerProcess(self, number, ["--share", share], environ, cwd)
         try:
             yield process
         finally:
@@ -184,7 +186,14 @@ COMBINED = {"PYTHONPATH": str(Path(__file__).parent / "combined")}
 class ConsumerProcess:
     """One `kgs consume`, in a process group of its own."""
 
-    def __init__(self, pipeline: Pipeline, number: int, share: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        number: int,
+        share: Sequence[str],
+        environ: Mapping[str, str],
+        cwd: Path | None = None,
+    ) -> None:
         self.log = pipeline.folder / f"consumer-{number}.log"
         self.status_file = pipeline.folder / f"consumer-{number}.json"
         command = [
@@ -205,6 +214,7 @@ class ConsumerProcess:
                 stderr=log,
                 start_new_session=True,
                 env={**os.environ, **environ},
+                cwd=cwd,
             )
 
     def status(self) -> dict[str, Any]:

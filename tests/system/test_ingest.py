@@ -1,4 +1,8 @@
-"""One consumer over everything at once: formats, processors, transactions, codecs, topics and partitions that come."""
+"""One consumer over everything at once: formats, processors, transactions, codecs, topics and partitions that come.
+
+Transforms come from the folder of its configuration, and nothing from its working directory, wherever Spark's JVM
+starts Python workers of either kind.
+"""
 
 import datetime as dt
 import json
@@ -52,6 +56,7 @@ RULES += [
     {"pattern": r"ingest\.shared-.*", "table": "shared", "topic_column": "topic", **JSON_RULE},
 ]
 RULES.append({**RULES[-1], "pattern": r"ingest\.sharedspark-.*", "table": "sharedspark", **HOOKED["spark"]})
+HOSTILE = "open(__file__ + '.was_run', 'w').close()\nraise ImportError('from the working directory')\n"
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +65,15 @@ def pipeline(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def consumer(pipeline: Pipeline) -> Iterator[ConsumerProcess]:
+def consumer(pipeline: Pipeline, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsumerProcess]:
     """One consumer for the whole module: it finds each test's topics as they appear."""
-    with pipeline.consumer() as process:
+    cwd = tmp_path_factory.mktemp("cwd")
+    for name in ("yaml", "hooks", "pandas", "confluent_kafka"):
+        (cwd / f"{name}.py").write_text(HOSTILE)
+    with pipeline.consumer(cwd=cwd) as process:
         yield process
         process.terminate()
+    assert list(cwd.glob("*.was_run")) == []
 
 
 def ingest(pipeline: Pipeline, consumer: ConsumerProcess, topic: str, values: list[bytes | None]) -> None:

@@ -98,5 +98,5 @@ def test_dagsters_code_server_is_not_told_to_search_the_working_directory(tmp_pa
 
 
 def test_workers_of_spark_do_not_search_the_working_directory():
-    """How they go about it is seen in tests/system/test_transform_folder.py."""
+    """How they go about it is seen in tests/system/test_ingest.py."""
     assert prepare_spark(SparkSettings(), "g")["spark.executorEnv.PYTHONSAFEPATH"] == "1"
