@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka.admin import KafkaAdmin
@@ -18,12 +19,13 @@ from tests.wheel import RELEASED, ROOT
 __all__ = ["new_lake", "object_server", "s3_server", "server_of"]
 _numbers = itertools.count(1)
 _TOGETHER = (
+    "test_brokers3.py",
     "test_group_topic_faults.py",
-    "test_group_topic_rights.py",
     "test_hanging_transactions.py",
     "test_ingest.py",
     "test_mutual_tls.py",
     "test_oauth.py",
+    "test_rights.py",
 )
 """Files whose tests share a broker or a consumer of their own, which each worker that had one of them would start."""
 
@@ -45,7 +47,16 @@ def pytest_report_header() -> str:
 
 
 class _OneByOne(LoadScopeScheduling):
-    """Gives a worker the next test when it is free, and all tests of a file that stays together at once."""
+    """Gives a worker the next test when it is free, and all tests of a file that stays together at once.
+
+    One worker begins with the shortest tests: those wait where the long ones start processes, so all cores are busy
+    from the first test to the last.
+    """
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if node is self.nodes[-1]:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]

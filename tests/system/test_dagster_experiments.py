@@ -100,7 +100,4 @@ def test_a_backfill_of_a_slice_runs_to_its_end_and_again_to_the_same_files(room,
     select = ("--select", "experiments/packing_run", "--partition-range", f"{RUNS[0]}...{RUNS[1]}")
     dagster(room, tmp_path, "asset", "materialize", "-m", "kgs_dagster.definitions", *select)
     assert {path: path.read_bytes() for path in before} == before, "the same slice again"
-    dagster(room, tmp_path, "job", "execute", "-m", "kgs_dagster.definitions", "-j", "experiments_report_job")
-    assert ds.dataset(results / "algorithm_summary.parquet").count_rows() == len(RUNS)
-    assert ">bfd</text>" in (results / "pareto_front.svg").read_text()
     wait_until(lambda: is_done(room, backfill), DONE_S, "the backfill is over")

@@ -17,13 +17,7 @@ from kgs_core.demo.replay import PARTITIONS, TOPICS, open_replay
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.paced_producer import FlightProducer
 from kgs_core.system.shutdown import StopFlag
-
-
-def wait_until(condition, timeout_s, message):
-    until = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < until, message
-        time.sleep(0.05)
+from tests.waiting import wait_until
 
 
 def end_offsets(kafka, topics):

@@ -1,7 +1,8 @@
-"""The group's topics where everybody has the rights that they need and no other."""
+"""A broker where everybody has the rights that they need and no other: the group's topics, and the monitor."""
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
@@ -26,9 +27,14 @@ from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics, create_topics
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
-from kgs_core.model import ConsumerId
+from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.monitor.kafka.monitor import measure
+from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
+from kgs_core.monitor.speeds import Measure, Verdict
 from kgs_core.runtime.fencings import Fencings
+from tests.system import monitoring
 from tests.system.group_topics import DESIRED, A, gives, heartbeat, messages_of, settings_of, target
+from tests.system.pipeline import produce
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow(25)
@@ -40,6 +46,7 @@ RIGHTS = {
     "consumer": [(ASSIGNMENTS, "READ"), (REPORTS, "WRITE")],
     "operator": [(OPERATOR, "READ"), (OPERATOR, "WRITE")],
     "viewer": [(each, "READ") for each in GroupTopic],
+    "watcher": [],
 }
 
 
@@ -70,9 +77,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]
         bindings = [bind(user, "TOPIC", which.of("guarded"), right) for user in RIGHTS for which, right in RIGHTS[user]]
         bindings.append(bind("controller", "TRANSACTIONAL_ID", "guarded-controller", "WRITE"))
         bindings.append(bind("viewer", "TRANSACTIONAL_ID", "guarded-controller", "DESCRIBE"))
-        admin = AdminClient({**client_of("admin"), "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-        for answer in admin.create_acls(bindings).values():
-            answer.result(20)
+        grant(kafka, *bindings)
         as_controller = settings_as(kafka, "controller")
         wait_until(lambda: may(as_controller), 30, "the rights arrive at the broker")
         yield kafka
@@ -81,6 +86,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]
 def bind(user: str, kind: str, name: str, right: str) -> AclBinding:
     pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     return AclBinding(ResourceType[kind], name, pattern, f"User:{user}", "*", AclOperation[right], allow)
+
+
+def grant(kafka: EmbeddedKafka, *bindings: AclBinding) -> None:
+    admin = AdminClient({**client_of("admin"), "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    for answer in admin.create_acls(list(bindings)).values():
+        answer.result(20)
 
 
 def may(settings: Settings) -> bool:
@@ -155,3 +166,24 @@ def test_a_missing_right_is_reported_at_once(guarded: EmbeddedKafka) -> None:
         topics_as(guarded, "consumer")
     with pytest.raises(PermanentError, match="grant this user the right"):
         DurableWriter(topics_as(guarded, "viewer", REPORTS), GroupTopic.REPORTS).append(heartbeat(1, 1), 10)
+
+
+def test_without_the_right_to_sizes_speeds_come_from_offsets(
+    guarded: EmbeddedKafka, topic_prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bootstrap, tp, client = guarded.bootstrap_servers, TopicPartition(f"{topic_prefix}a", 0), client_of("watcher")
+    assert KafkaAdmin({"bootstrap.servers": bootstrap, **client_of("admin")}).create_topic(tp.topic, 1)
+    grant(guarded, bind("watcher", "TOPIC", tp.topic, "READ"))
+    produce(bootstrap, tp.topic, [b"x" * 1000] * 1000, **client_of("admin"))
+    with pytest.raises(PermanentError, match="grant this user the right Describe on the Cluster"):
+        measure(monitoring.settings_of(bootstrap, topic_prefix, client, measure="log_dirs"))
+    settings = monitoring.settings_of(bootstrap, topic_prefix, client)
+    found = wait_until(lambda: measure(settings), 30, "the rights arrive at the broker")
+    assert found.reading.measure is Measure.OFFSETS
+    assert found.reading.partitions[tp].bytes_per_record == pytest.approx(1010, rel=0.02)
+    assert found.speeds[tp].verdict is Verdict.ESTIMATED
+    assert len([r for r in caplog.records if r.levelname == "WARNING"]) == 1
+    grant(guarded, bind("watcher", "BROKER", "kafka-cluster", "DESCRIBE"))
+    with closing(PartitionSizes(settings)) as sizes:
+        assert sizes.read().partitions[tp].size_bytes == pytest.approx(1_010_000, rel=0.02)
+        assert sizes.measure is Measure.LOG_DIRS
