@@ -44,7 +44,8 @@ def test_two_controllers_that_start_the_same_make_one_job(fleet, cluster, new_fl
 
 
 @pytest.mark.parametrize("fault", [500, 429, LOSES_ANSWER, (409, "Conflict", "quota is being written")])
-def test_a_start_whose_answer_is_lost_or_bad_is_made_once(fleet, cluster, fault):
+def test_a_start_whose_answer_is_lost_or_bad_is_made_once(fleet, api, cluster, monkeypatch, fault):
+    monkeypatch.setattr(api, "_timeout_s", (2.0, 2.0))
     faults = iter([fault])
     cluster.fault = lambda verb, resource: next(faults, None) if verb == "create" else None
     fleet.start(THREE)
