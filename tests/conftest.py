@@ -1,6 +1,7 @@
 """Marks tests by the folder they lie in; where several run at once, long ones come first, the longest of all.
 
-No second try for tests that inject faults, no skips where CI runs them.
+In `system` every second worker begins at the other end: see its `conftest.py`. No second try for tests that inject
+faults, no skips where CI runs them.
 """
 
 import os

@@ -49,12 +49,12 @@ def pytest_report_header() -> str:
 class _OneByOne(LoadScopeScheduling):
     """Gives a worker the next test when it is free, and all tests of a file that stays together at once.
 
-    One worker begins with the shortest tests: those wait where the long ones start processes, so all cores are busy
-    from the first test to the last.
+    Every second worker begins with the shortest tests: those wait where the long ones start processes, so all cores are
+    busy from the first test to the last, and fewer of the longest run at once.
     """
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        if node is self.nodes[-1]:
+        if self.nodes.index(node) % 2:
             self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
         super()._assign_work_unit(node)
 
