@@ -259,7 +259,7 @@ def test_waits_for_kafka_however_long_it_is_gone(tmp_path: Path, topic_prefix: s
             director.close()
             kafka.nodes[0].kill()
             with pytest.raises(subprocess.TimeoutExpired):
-                consumer.process.wait(12)
+                consumer.process.wait(8)
             kafka.restart(kafka.nodes[0])
             produce(kafka.bootstrap_servers, topics[0], [b"y"] * 1000)
             pipeline.wait_caught_up(topics)
