@@ -38,7 +38,7 @@ def config(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.slow(25)
 def test_capacity_in_stored_bytes_and_nothing_left_behind(
     kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: Path
 ) -> None:

@@ -28,7 +28,7 @@ from tests.system.exporter import Scrape, counted, exporter, scraped_beside
 from tests.system.pipeline import KGS, HasAddresses, Pipeline, json_values, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow(30), pytest.mark.timeout(1500)]
 PARTITIONS = 4
 CALM, BUSY = 40_000.0, 160_000.0
 LIFE_S = 300.0

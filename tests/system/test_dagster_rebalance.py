@@ -36,7 +36,7 @@ from tests.failpoints import crash_at
 from tests.system.members import MemberThread, members
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(10), pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 SECTIONS = {
     "monitor": {"window_s": 6.0},

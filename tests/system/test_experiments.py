@@ -34,7 +34,7 @@ A, B, C = (TopicPartition("t", n) for n in range(3))
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.slow(25)
 def test_spark_gives_the_same_to_the_bit_in_the_same_order() -> None:
     """Every algorithm and baseline, generated and recorded loads, more runs than one job takes at a time."""
     random = Random(1)

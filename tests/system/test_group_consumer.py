@@ -25,7 +25,7 @@ from tests.system.director import Director, commit_times, wait_commits
 from tests.system.pipeline import ConsumerProcess, Pipeline, produce
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(15), pytest.mark.timeout(900)]
 PARTITIONS = 3
 HAND_OVERS = 6
 Tps = frozenset[TopicPartition]
@@ -146,6 +146,7 @@ def supersede(director: Director, member: Member, process: ConsumerProcess, tps:
 
 
 @pytest.mark.spark
+@pytest.mark.slow(60)
 def test_partitions_move_between_two_consumers_under_load(director: Director, capsys: pytest.CaptureFixture) -> None:
     """There and back, by surprise and announced, while records come in all the time."""
     pipeline = director.pipeline
@@ -243,6 +244,7 @@ def test_killed_between_an_assignment_and_its_report(director: Director, tmp_pat
 
 
 @pytest.mark.chaos
+@pytest.mark.slow(30)
 def test_waits_for_kafka_however_long_it_is_gone(tmp_path: Path, topic_prefix: str) -> None:
     """Kafka is gone for more than 3 x suspect_after_s. Who commits nothing meanwhile disturbs nobody."""
     (tmp_path / "kafka").mkdir()

@@ -9,6 +9,7 @@ from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
 from tests.object_fetch import ObjectFetchSession
 from tests.system.small_sink import send, settings_for, transactional
+from tests.waiting import wait_until
 
 KINDS = (NativeFetchSession, ObjectFetchSession)
 
@@ -33,6 +34,7 @@ def test_markers_and_aborted_records_are_passed_over_and_counted_alike(kafka, ad
     """Offsets: 0, 1 committed, 2 marker; 3 aborted, 4 marker; 5 plain; 6 committed, 7 marker at the end."""
     name = f"{topic_prefix}transactions"
     admin.create_topic(name, 1)
+    tp = TopicPartition(name, 0)
     producer = transactional(kafka, name)
     for values, commits in (((b"a", b"b"), True), ((b"gone",), False)):
         producer.begin_transaction()
@@ -40,12 +42,13 @@ def test_markers_and_aborted_records_are_passed_over_and_counted_alike(kafka, ad
             producer.produce(name, value, partition=0)
         producer.flush(30)
         (producer.commit_transaction if commits else producer.abort_transaction)(30)
+    wait_until(lambda: admin.offsets([tp], "latest") == {tp: 5}, 20, "the marker, which follows Kafka's answer")
     send(kafka, name, b"plain")
     producer.begin_transaction()
     producer.produce(name, b"last", partition=0)
     producer.commit_transaction(30)
     config = reading_client(settings_for(kafka, tmp_path, topic_prefix))
-    found = [read_to(kind, config, TopicPartition(name, 0), 8) for kind in KINDS]
+    found = [read_to(kind, config, tp, 8) for kind in KINDS]
     assert found[0] == ([(0, b"a"), (1, b"b"), (5, b"plain"), (6, b"last")], 8)
     assert found[0] == found[1]
 

@@ -10,7 +10,7 @@ from bench.load_shapes import KnownLoad
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.test_control import BUSY, CALM, SECTIONS, Rig, ended
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(900)]
 REFUSED = 3
 ONE_READS = SECTIONS["packing"]["packing_capacity_bytes_per_s"]
 

@@ -22,7 +22,7 @@ from kgs_core.model import TopicId, TopicPartition
 from kgs_core.planning.group_load import FLAT_OUT_S
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow(25), pytest.mark.timeout(240)]
 WINDOW_S = 12.0  # six looks
 PARTITIONS, TOTAL = 4, 300_000.0
 SLOW_S = 0.1

@@ -16,7 +16,7 @@ from tests.system.director import Director
 from tests.system.pipeline import Pipeline
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow(10), pytest.mark.timeout(600)]
 
 
 def closed_port():
