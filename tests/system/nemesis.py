@@ -318,4 +318,3 @@ OF_OTHERS: tuple[Fault, ...] = (
 FAULTS = 2 * OF_CONSUMERS + 2 * OF_SPARK + OF_OTHERS
 WITHOUT_SPARK = 2 * OF_CONSUMERS + OF_OTHERS
 SPARK_ABOVE_ALL = OF_CONSUMERS + 2 * OF_SPARK + (kill_controller, kill_broker, fill_disk)
-"""Of what others than consumers suffer, only what shows in Spark's processes, too: that their reader is away."""

@@ -196,20 +196,10 @@ class ConsumerProcess:
     ) -> None:
         self.log = pipeline.folder / f"consumer-{number}.log"
         self.status_file = pipeline.folder / f"consumer-{number}.json"
-        command = [
-            KGS,
-            "--log-level",
-            "DEBUG",
-            "consume",
-            "--config",
-            str(pipeline.config),
-            "--id",
-            str(number),
-            *share,
-        ]
+        command = [KGS, "--log-level", "DEBUG", "consume", "--config", str(pipeline.config), "--id", str(number)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--status", str(self.status_file)],
+                [*command, *share, "--status", str(self.status_file)],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
