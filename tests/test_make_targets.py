@@ -63,6 +63,7 @@ markers =
     system
     soak
     peer
+    neighbours
     alerts
     k8s
     alone
