@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-neighbours neighbours test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-neighbours neighbours test-kafka test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -82,8 +82,18 @@ test-neighbours: dev neighbours ## lakes on servers of other clouds' stores (Azu
 test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once); no part of `test`
 	$(BIN)/python -m pytest -m peer
 
-# 1.13.N goes with 0.29.N of Dagster's libraries. They alone are installed, in front of all else that .venv has; whether
-# they ask for other versions of it says the first command.
+# What asks brokers for more than records, then the demonstration, which audits its tables.
+KAFKA_TESTS := control embedded_kafka flight_producer group_consumer group_topic_checks group_topic_faults \
+	group_topic_rights group_topics hanging_transactions monitor monitor_rights native_fetch plan_of_group start_positions
+test-kafka: export KGS_KAFKA_VERSION = $(KAFKA)
+test-kafka: export PYTHONPATH := $(if $(CLIENT),$(abspath build/confluent-kafka-$(CLIENT)):)$(PYTHONPATH)
+test-kafka: dev ## with brokers of KAFKA=3.6.2, and confluent-kafka of CLIENT=2.16.1 if named; no part of `test`
+	@test -n '$(KAFKA)' || { echo 'error: make test-kafka: say which: KAFKA=3.6.2'; exit 2; }
+	$(if $(CLIENT),@$(PIP) install --upgrade --no-deps --target build/confluent-kafka-$(CLIENT) confluent-kafka==$(CLIENT))
+	@$(BIN)/kgs prepare
+	$(BIN)/python -m pytest $(KAFKA_TESTS:%=tests/system/test_%.py) -m '$(SYSTEM)' -n 3 --durations=10
+	$(BIN)/kgs demo --bare --seconds 20
+
 test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`
 	@K8SLAB=$(K8SLAB) k8s/local/test
 

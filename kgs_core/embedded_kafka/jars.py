@@ -1,5 +1,6 @@
 """The jars of a Kafka broker: resolved once into the cache directory by the Ivy that comes with PySpark."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from kgs_core.accel.cache_dir import build_once, cache_directory
 from kgs_core.errors import PermanentError
 from kgs_core.spark.java import JavaHome
 
-KAFKA_VERSION = "4.4.0"
+KAFKA_VERSION = os.environ.get("KGS_KAFKA_VERSION") or "4.4.0"
 _RESOLVE_TIMEOUT_S = 900.0
 _LINES_SHOWN = 15
 

@@ -42,6 +42,9 @@ _PASSING = frozenset(
 )
 NO_ANSWER = frozenset({"_ALL_BROKERS_DOWN", "_DESTROY_BROKER", "_TIMED_OUT", "_TRANSPORT"})
 _STALE = frozenset({"FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION"})
+OLDEST_TESTED = (3, 6)
+"""Version of the oldest brokers that `make test-kafka` is run with."""
+NEWER = f"use brokers of Kafka {'.'.join(map(str, OLDEST_TESTED))} or later"
 _FIXES = {
     "_AUTHENTICATION": "check sasl.mechanism, user and password",
     "_DESTROY_BROKER": "try again: the broker that was asked has left the cluster, or has only just joined it",
@@ -51,8 +54,10 @@ _FIXES = {
     "_SSL": "check security.protocol and the certificates",
     "_TIMED_OUT": "check that the brokers are up, the address and security.protocol",
     "_TRANSPORT": "check that the brokers are up, the address and security.protocol",
+    "_UNSUPPORTED_FEATURE": NEWER,
     "INVALID_REPLICATION_FACTOR": "use at most as many replicas as there are brokers",
     "UNKNOWN_TOPIC_OR_PART": "check the topic's name",
+    "UNSUPPORTED_VERSION": NEWER,
 }
 FINAL_TOKEN_FAILURE = "final: "  # noqa: S105 - a word
 """Begins what we tell librdkafka of a token that will not be had until a person acts."""

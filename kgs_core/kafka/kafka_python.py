@@ -4,6 +4,7 @@ import logging
 import ssl
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
@@ -16,6 +17,7 @@ from kgs_core.config.passthrough import mechanism_of
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.kafka.clients import token_source
+from kgs_core.kafka.errors import NEWER, OLDEST_TESTED
 from kgs_core.kafka.oidc_tokens import OidcTokens
 from kgs_core.kafka.silent_brokers import first
 from kgs_core.kafka.tokens import TokenSource
@@ -30,6 +32,7 @@ _PASSED = {  # librdkafka's name -> kafka-python's
 }
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _METADATA_AGE_MS = 10_000  # how long a broker that has come newly stays unknown to it
+_log = logging.getLogger(__name__)
 
 
 # kafka-python is not typed
@@ -86,7 +89,7 @@ def _connected(settings: Settings, timeout_s: float) -> KafkaAdminClient:
         return made[0]
 
     try:
-        return KafkaAdminClient(
+        client = KafkaAdminClient(
             **client_settings(admin_client(settings)),
             kafka_client=inner,
             bootstrap_servers=where.split(","),
@@ -101,6 +104,24 @@ def _connected(settings: Settings, timeout_s: float) -> KafkaAdminClient:
             each.close()
         kind = TransientError if getattr(e, "retriable", False) else PermanentError
         raise kind(f"Kafka {where}: connect with kafka-python: {e}: check the brokers and kafka.client") from e
+    warn_if_old(where, made[0].get_broker_version())
+    return client
+
+
+@cache  # once in a process
+def warn_if_old(where: str, version: tuple[int, ...]) -> None:
+    """Warn where a broker knows fewer requests than the oldest Kafka that kgs is tested with.
+
+    Not refused: it may be one of a cluster that is being updated, or a service that speaks Kafka's protocol under
+    numbers of its own. What kgs cannot do without (topic ids, transactions) is refused by who asks for it.
+    """
+    if version < OLDEST_TESTED:
+        _log.warning(
+            "Kafka %s: answers like Kafka %s, older than what kgs is tested with: %s",
+            where,
+            ".".join(map(str, version)),
+            NEWER,
+        )
 
 
 def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:

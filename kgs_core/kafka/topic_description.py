@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgs_core.errors import UnsafeError
+from kgs_core.kafka.errors import NEWER
 from kgs_core.model import TopicId
 
 _NO_ID = "A" * 22  # sixteen zero bytes: what librdkafka makes of a broker that knows no ids
@@ -29,7 +30,7 @@ def known_id(where: str, topic: str, theirs: object) -> TopicId:
     if found == _NO_ID:
         raise UnsafeError(
             f"Kafka {where}: topic '{topic}' has no id, so that one made again under its name would be taken for it: "
-            "use brokers of Kafka 2.8 or later (with ZooKeeper: inter.broker.protocol.version, too)"
+            f"{NEWER} (with ZooKeeper: inter.broker.protocol.version, too)"
         )
     return found
 

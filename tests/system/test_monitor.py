@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import Producer
 from bench.load_shapes import KnownLoad, steady
 from bench.segment_files import SegmentGrowth, segment_bytes
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.kafka import kafka_python
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.monitor import Monitor
@@ -105,7 +106,7 @@ def test_retention_makes_no_speed_negative_or_wild(small_segments: EmbeddedKafka
             starts.add(measurement.reading.partitions[cut].log_start)
             return len(starts) > 12
 
-        found = run_until(monitor, cut_often)
+        found = run_until(monitor, cut_often, 60)  # Kafka 3.6 first looks for what to delete after 30 s
     # The producers start one after the other, which both windows must have left behind
     begun = next(m.reading.time_s for m in found if m.known.get(cut) and m.known.get(whole))
     known = [m for m in found if m.reading.time_s > begun + MONITOR["window_s"]]
@@ -214,3 +215,14 @@ def test_of_three_brokers_the_leaders_alone_are_measured_and_of_one_that_is_gone
             kafka.restart(gone)
             run_until(monitor, lambda m: len(m.known) == 6)
     gc.collect()
+
+
+def test_a_broker_that_is_too_old_is_named_at_the_start(
+    kafka: EmbeddedKafka, topic_prefix: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_of(kafka.bootstrap_servers, topic_prefix)
+    for oldest, warned in ((kafka_python.OLDEST_TESTED, 0), ((99, 0), 1)):
+        monkeypatch.setattr(kafka_python, "OLDEST_TESTED", oldest)
+        kafka_python.warn_if_old.cache_clear()
+        PartitionSizes(settings).close()
+        assert sum("answers like Kafka" in line for line in caplog.messages) == warned, caplog.messages

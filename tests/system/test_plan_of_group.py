@@ -15,6 +15,7 @@ from confluent_kafka import Consumer
 from bench.load_shapes import KnownLoad
 from kgs_core.cli.main import cli
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.embedded_kafka.jars import KAFKA_VERSION
 from kgs_core.errors import TransientError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.committed_offsets import GroupOffsets
@@ -26,6 +27,7 @@ pytestmark = [pytest.mark.slow(25), pytest.mark.timeout(240)]
 WINDOW_S = 12.0  # six looks
 PARTITIONS, TOTAL = 4, 300_000.0
 SLOW_S = 0.1
+NEW_PROTOCOL = pytest.mark.skipif(KAFKA_VERSION < "4", reason="Kafka 3 has no group.protocol=consumer (KIP-848)")
 
 
 class Member(threading.Thread):
@@ -91,7 +93,7 @@ def plan(config: str, group: str) -> Result:
     return CliRunner().invoke(cli, ["plan", "--config", config, "--group", group, "--json"])
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=NEW_PROTOCOL)])
 def test_who_is_behind_and_who_reads_nothing_is_seen(
     kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: str, protocol: str
 ) -> None:

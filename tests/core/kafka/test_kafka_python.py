@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from kgs_core.errors import ConfigError, TransientError
-from kgs_core.kafka.kafka_python import client_settings, open_kafka_python
+from kgs_core.kafka.errors import OLDEST_TESTED
+from kgs_core.kafka.kafka_python import client_settings, open_kafka_python, warn_if_old
 from tests.configuration import settings_of
 
 
@@ -64,3 +65,15 @@ def test_one_that_could_not_connect_leaves_no_thread_behind():
         with pytest.raises(TransientError, match="connect with kafka-python"):
             open_kafka_python(settings, 0.2)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+
+
+def test_an_old_broker_is_named_once_with_what_to_do(caplog):
+    warn_if_old("b:1", OLDEST_TESTED)
+    warn_if_old("b:1", (4, 3))
+    assert not caplog.records
+    for _ in range(2):
+        warn_if_old("b:1", (2, 8))
+    (line,) = caplog.messages
+    assert line == (
+        "Kafka b:1: answers like Kafka 2.8, older than what kgs is tested with: use brokers of Kafka 3.6 or later"
+    )
