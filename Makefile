@@ -60,11 +60,14 @@ fast: dev ## the tests that need no broker, no Spark and no network
 # one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried. Three
 # brokers with all their clients take the machine alone.
 SYSTEM := not soak and not k8s and not peer and not alerts and not neighbours
+define at_once
+$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and not alone' -n 3 --durations=20 || { \
+		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
+		$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and not alone' --second-try --last-failed --last-failed-no-failures none; }
+endef
 system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' -n 3 --durations=20 || { \
-		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and not alone' --second-try --last-failed --last-failed-no-failures none; }
+	$(call at_once,tests/system)
 	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and alone'
 
 chaos: dev s3-server toxiproxy ## faults by seed on three brokers: SECONDS=600 SEED=1 BROKERS=3 FAULTS=a,b CONTROL=dagster STORE=s3 SPARK=0; no part of `test`
@@ -91,7 +94,7 @@ test-kafka: dev ## with brokers of KAFKA=3.6.2, and confluent-kafka of CLIENT=2.
 	@test -n '$(KAFKA)' || { echo 'error: make test-kafka: say which: KAFKA=3.6.2'; exit 2; }
 	$(if $(CLIENT),@$(PIP) install --upgrade --no-deps --target build/confluent-kafka-$(CLIENT) confluent-kafka==$(CLIENT))
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest $(KAFKA_TESTS:%=tests/system/test_%.py) -m '$(SYSTEM)' -n 3 --durations=10
+	$(call at_once,$(KAFKA_TESTS:%=tests/system/test_%.py))
 	$(BIN)/kgs demo --bare --seconds 20
 
 test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`

@@ -23,6 +23,12 @@ def test_what_passes_is_worth_another_try_and_what_gives_the_same_answer_again_i
     assert {code: type(told(getattr(KafkaError, code))) for code in codes} == dict.fromkeys(codes, kind)
 
 
+@pytest.mark.parametrize("code", [KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION])
+def test_what_a_broker_has_not_is_refused_with_the_version_to_use(code):
+    found = told(code)
+    assert (type(found), str(found).endswith(": use brokers of Kafka 3.6 or later")) == (PermanentError, True)
+
+
 def test_a_broker_that_has_left_the_cluster_is_reported():
     assert str(told(KafkaError._DESTROY_BROKER)) == (
         "Kafka a:1,b:2: create topic 't': Local: Broker handle destroyed without termination: "
