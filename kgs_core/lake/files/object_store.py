@@ -19,7 +19,13 @@ from kgs_core.errors import PermanentError, one_line
 TIMEOUT_S = 30.0
 _OF_THE_CONNECTION = {"allow_http", "allow_invalid_certificates", "connect_timeout", "http2_only", "proxy_url",
                       "pool_idle_timeout", "timeout", "user_agent"}  # fmt: skip
-_OF_DELTALAKE = {"aws_force_credential_load", "aws_s3_allow_unsafe_rename", "aws_s3_locking_provider", "max_retries", "retry_timeout"}
+_OF_DELTALAKE = {
+    "aws_force_credential_load",
+    "aws_s3_allow_unsafe_rename",
+    "aws_s3_locking_provider",
+    "max_retries",
+    "retry_timeout",
+}
 
 
 def object_store(address: str, options: dict[str, str]) -> Any:
