@@ -1,7 +1,8 @@
 """Translator of Google Cloud Storage's XML protocol, which Rust's object_store speaks, into fake-gcs-server's JSON.
 
-`python -m bench.gcs_xml PORT SERVER_PORT`. Conditions are left to the server: `x-goog-if-generation-match` of the one
-protocol is `ifGenerationMatch` of the other.
+`python -m bench.gcs_xml PORT SERVER_PORT [drops-conditions]`. Conditions are left to the server:
+`x-goog-if-generation-match` of the one protocol is `ifGenerationMatch` of the other. Without them it is a gateway that no
+lake may lie behind.
 """
 
 import http.client
@@ -24,6 +25,7 @@ _PAGE = 1000
 class _Translator(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_port = 0
+    drops_conditions = False
     uploads: ClassVar[dict[str, dict[int, bytes]]] = {}
 
     @property
@@ -108,7 +110,8 @@ class _Translator(BaseHTTPRequestHandler):
     def _insert(self, body: bytes, *, as_xml: bool = False) -> None:
         bucket, name = self._place
         query = {"uploadType": "media", "name": name}
-        if condition := self.headers.get("x-goog-if-generation-match"):
+        condition = self.headers.get("x-goog-if-generation-match")
+        if condition and not self.drops_conditions:
             query["ifGenerationMatch"] = condition
         headers = {"Content-Type": "application/octet-stream"}
         status, found = self._ask("POST", f"/upload/storage/v1/b/{bucket}/o?{urlencode(query)}", body, headers)
@@ -179,4 +182,5 @@ def _xml(name: str, inner: str) -> bytes:
 
 if __name__ == "__main__":
     _Translator.server_port = int(sys.argv[2])
+    _Translator.drops_conditions = "drops-conditions" in sys.argv
     _TranslatorServer((HOST, int(sys.argv[1])), _Translator).serve_forever()

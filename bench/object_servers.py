@@ -168,12 +168,13 @@ class GcsServer(ObjectServer):
     """fake-gcs-server, which knows the JSON protocol, behind a translator of the XML one that Rust's client speaks."""
 
     kind, program = "gcs", "fake-gcs-server"
+    translator_options: ClassVar[list[str]] = []
 
     def _commands(self, program: str) -> list[list[str]]:
         self._make_bucket()
         inner = self._ports.reserve()
         server = [program, "-scheme", "http", "-host", HOST, "-port", str(inner), "-filesystem-root", str(self.data)]
-        translator = [sys.executable, "-m", "bench.gcs_xml", str(self.port), str(inner)]
+        translator = [sys.executable, "-m", "bench.gcs_xml", str(self.port), str(inner), *self.translator_options]
         return [[*server, "-log-level", "error"], translator]
 
     def storage(self, prefix: str, port: int | None = None) -> Storage:

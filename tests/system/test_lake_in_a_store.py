@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyarrow.fs import FileSelector
 
-from bench.object_servers import ObjectServer
+from bench.object_servers import GcsServer, ObjectServer
 from kgs_core.cli.main import cli
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import Pipeline, produce
@@ -49,6 +49,17 @@ def test_check_lake_says_what_is_wrong(object_server: ObjectServer, wrong: str) 
     assert result.output.startswith("no   write a file")
     assert f"error: lake {root}: " in result.output
     assert len(result.output.splitlines()) == 2, result.output
+
+
+@pytest.mark.neighbours
+def test_a_gateway_that_drops_conditions_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Google's store; of S3's: `test_lake_s3.py`."""
+    monkeypatch.setattr(GcsServer, "translator_options", ["drops-conditions"])
+    with GcsServer(tmp_path) as server:
+        result = run("check", "lake", server.storage("x").root, *options(server))
+    assert result.exit_code == 3, result.output
+    assert "no   refuse the second of two writers" in result.output
+    assert "let two writers commit the same version" in result.output.splitlines()[-1]
 
 
 @pytest.mark.neighbours
