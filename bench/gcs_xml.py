@@ -1,8 +1,8 @@
 """Translator of Google Cloud Storage's XML protocol, which Rust's object_store speaks, into fake-gcs-server's JSON.
 
 `python -m bench.gcs_xml PORT SERVER_PORT [drops-conditions]`. Conditions are left to the server:
-`x-goog-if-generation-match` of the one protocol is `ifGenerationMatch` of the other. Without them it is a gateway that no
-lake may lie behind.
+`x-goog-if-generation-match` of the one protocol is `ifGenerationMatch` of the other. Without them it is a gateway that
+no lake may lie behind.
 """
 
 import http.client
