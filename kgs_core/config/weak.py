@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from kgs_core.config.passthrough import Scalar
 from kgs_core.config.settings import Settings
 
+_YES = ("true", "1", "yes", "on")
+
 
 def weak_settings(settings: Settings) -> tuple[str, ...]:
     """One line for each, without any value of a secret; none where all is as it should be."""
@@ -30,9 +32,15 @@ def _of_kafka(client: Mapping[str, Scalar]) -> Iterator[str]:
 
 
 def _of_lake(options: Mapping[str, Scalar]) -> Iterator[str]:
-    names = {name.lower().removeprefix("aws_").removeprefix("azure_"): str(v).lower() for name, v in options.items()}
-    if names.get("allow_http", "false") in ("true", "1", "yes", "on"):
+    names = {name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_"): str(v).lower()
+             for name, v in options.items()}  # fmt: skip
+    if names.get("allow_http", "false") in _YES:
         yield (
             "lake.storage_options: allow_http: rows cross the network unencrypted, and can be changed "
             "on their way: use https"
+        )
+    if names.get("allow_invalid_certificates", "false") in _YES:
+        yield (
+            "lake.storage_options: allow_invalid_certificates: anyone on the way can pose as the store: remove it, and "
+            "name its authority's certificate in SSL_CERT_FILE"
         )

@@ -42,6 +42,8 @@ def weak(**changes):
         ({"options": "{allow_http: 'true'}"}, "lake.storage_options: allow_http"),
         ({"options": "{AWS_ALLOW_HTTP: '1'}"}, "lake.storage_options: allow_http"),
         ({"options": "{allow_http: 'TRUE'}"}, "lake.storage_options: allow_http"),
+        ({"options": "{google_allow_http: 'true'}"}, "lake.storage_options: allow_http"),
+        ({"options": "{allow_invalid_certificates: 'true'}"}, "lake.storage_options: allow_invalid_certificates"),
     ],
 )
 def test_each_is_named_without_a_secret(sections, start):
