@@ -6,6 +6,7 @@ name on, Parquet files. So a user's options and credentials mean the same everyw
 
 import functools
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,8 +18,15 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileSystemHandler, Fi
 from kgs_core.errors import PermanentError, one_line
 
 TIMEOUT_S = 30.0
-_OF_THE_CONNECTION = {"allow_http", "allow_invalid_certificates", "connect_timeout", "http2_only", "proxy_url",
-                      "pool_idle_timeout", "timeout", "user_agent"}  # fmt: skip
+RETRY_TIMEOUT = "30s"
+"""No request is repeated later: a store that hangs is known after one timeout. A batch makes many requests, and must be
+given up before `consumer.batch_timeout_s`; whoever gave it up reads it again."""
+_OF_THE_CONNECTION = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
+    "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_max_frame_size",
+    "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes", "proxy_url",
+    "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
+}  # fmt: skip
 _OF_DELTALAKE = {
     "aws_force_credential_load",
     "aws_s3_allow_unsafe_rename",
@@ -26,6 +34,8 @@ _OF_DELTALAKE = {
     "max_retries",
     "retry_timeout",
 }
+_UNITS = {"ms": "milliseconds", "s": "seconds", "sec": "seconds", "m": "minutes", "min": "minutes", "h": "hours"}
+_MOST_CONNECTIONS = 8  # each change of a secret in a file makes a new one
 
 
 def object_store(address: str, options: dict[str, str]) -> Any:
@@ -55,10 +65,19 @@ def object_store(address: str, options: dict[str, str]) -> Any:
             address,
             config=of_store,
             client_options=of_connection,
-            retry_config={"max_retries": int(options["max_retries"])} if "max_retries" in options else None,
+            retry_config=_retries(options),
         )
     except (BaseError, ValueError) as e:
         raise PermanentError(f"lake {address}: {one_line(e)}: fix lake.root or lake.storage_options") from e
+
+
+def _retries(options: dict[str, str]) -> dict[str, Any]:
+    text = options.get("retry_timeout", RETRY_TIMEOUT)
+    found = re.fullmatch(r"(\d+) ?([a-z]+)", text)
+    if not found or found[2] not in _UNITS:
+        raise ValueError(f"retry_timeout: {text!r}: write it as 30s or 2m")
+    of_user = {"max_retries": int(options["max_retries"])} if "max_retries" in options else {}
+    return {"retry_timeout": timedelta(**{_UNITS[found[2]]: int(found[1])}), **of_user}
 
 
 @contextmanager
@@ -75,7 +94,10 @@ def _told_as_os_error() -> Iterator[None]:
 
 
 class _Upload(io.BytesIO):
-    """A file that is put whole when it is closed: one request, or several at once where it is large."""
+    """A file that is put whole when it is closed: one request, or several at once where it is large.
+
+    What the store did not take is closed all the same: else Python, when it removes the object, would put it once more.
+    """
 
     def __init__(self, store: Any, path: str) -> None:
         super().__init__()
@@ -83,9 +105,11 @@ class _Upload(io.BytesIO):
 
     def close(self) -> None:
         if not self.closed:
-            with _told_as_os_error():
-                self._store.put(self._path, self.getvalue())
-        super().close()
+            try:
+                with _told_as_os_error():
+                    self._store.put(self._path, self.getvalue())
+            finally:
+                super().close()
 
 
 class _Object(io.RawIOBase):
@@ -116,6 +140,8 @@ class _Object(io.RawIOBase):
             return b""
         with _told_as_os_error():
             data = bytes(self._store.get_range(self._path, start=self._at, length=length))
+        if len(data) != length:
+            raise OSError(f"{self._path}: {len(data)} bytes came where {length} were asked for")
         self._at += len(data)
         return data
 
@@ -124,7 +150,7 @@ def _not_offered(*_: object) -> NoReturn:
     raise NotImplementedError
 
 
-@functools.cache
+@functools.lru_cache(_MOST_CONNECTIONS)
 def object_file_system(root: str, options: tuple[tuple[str, str], ...]) -> FileSystem:
     """The store as a file system of pyarrow; paths are relative to the lake's root.
 

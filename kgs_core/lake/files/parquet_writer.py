@@ -57,10 +57,12 @@ def write_table(
         file = _write(filesystem, path, name, batches, schema)
         return replace(file, partition_values=dict(partition_values)) if partition_values else file
     except Exception as e:
-        with suppress(Exception):  # no commit has named it; where it stays, vacuum takes it
-            filesystem.delete_file(path)
+        root = _os_error_of(e)
+        if root is None or not storage.is_in_objects:  # a store that does not answer takes as long again for this
+            with suppress(Exception):  # no commit has named it; where it stays, vacuum takes it
+                filesystem.delete_file(path)
         storage.forget_connections()
-        if (root := _os_error_of(e)) is None:
+        if root is None:
             raise
         raise TransientError(f"table {table_name}: cannot write {name}: {root}") from e
 

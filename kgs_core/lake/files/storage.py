@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from pyarrow import fs
 
+from kgs_core.config.lake_root import split_root
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.files.object_store import object_file_system
+from kgs_core.lake.files.object_store import RETRY_TIMEOUT, object_file_system
 from kgs_core.system.secret_files import with_secrets
 
 
@@ -52,9 +53,12 @@ class Storage:
 
         Raises:
             PermanentError: a file of secrets cannot be read.
-            UnsafeError: an option would take the conditional put away.
+            UnsafeError: an option would take the conditional put away, or name another place than the address does.
         """
         options = {key.lower(): value for key, value in self._read().items()}
+        if self.is_in_objects:
+            self._check_place(options)
+            options.setdefault("retry_timeout", RETRY_TIMEOUT)
         if not self.root.startswith("s3://"):
             return options
         if options.get("aws_s3_allow_unsafe_rename", "false").lower() == "true":
@@ -62,6 +66,18 @@ class Storage:
         if options.setdefault("aws_conditional_put", "etag") != "etag":
             raise UnsafeError("lake.storage_options: aws_conditional_put must be etag: remove it or set it so")
         return options
+
+    def _check_place(self, options: Mapping[str, str]) -> None:
+        """Of an address and an option that differ, deltalake goes by the one, obstore by the other."""
+        _, bucket, _ = split_root(self.root)
+        container, _, host = bucket.partition("@")
+        given = {key.removeprefix("aws_").removeprefix("azure_").removeprefix("google_"): key for key in options}
+        places = dict.fromkeys(("bucket", "bucket_name", "container_name"), container)
+        if host:
+            places |= dict.fromkeys(("account_name", "storage_account_name"), host.partition(".")[0])
+        for name, place in places.items():
+            if name in given and options[given[name]] != place:
+                raise UnsafeError(f"lake.storage_options: {given[name]}: lake.root says {place}: remove the option")
 
     def filesystem(self) -> fs.FileSystem:
         """A pyarrow file system; paths in it come from `path`."""
