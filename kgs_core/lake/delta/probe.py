@@ -32,9 +32,17 @@ _CREDENTIALS = {  # where each client looks for credentials when it has found no
     r"/computeMetadata/": "google_service_account (a file) in lake.storage_options, or "
     "GOOGLE_APPLICATION_CREDENTIALS, or a service account to this machine",
 }
+_ANSWERS = {  # of stores, and how to mend what they say
+    r"NoSuchBucket|ContainerNotFound": "make the bucket or container, or fix lake.root",
+    r"AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraint": "set aws_region in "
+    "lake.storage_options to the bucket's",
+    r"builder error": "an address with http:// needs allow_http: true in lake.storage_options",
+}
+_SILENT = re.compile(
+    r"error sending request|connection refused|client error \(connect\)|dns error|operation timed out", re.I
+)
 _PASSING = re.compile(
-    r"no space left|quota exceeded|read-only file system|connection refused|timed? ?out|os error (28|30|122)\b"
-    r"|client error \(connect\)|dns error|status code: (5\d\d|429)",
+    r"no space left|quota exceeded|read-only file system|timed? ?out|os error (28|30|122)\b|status code: (5\d\d|429)",
     re.I,
 )
 
@@ -149,6 +157,11 @@ def refusal(storage: Storage, error: Exception) -> PortError:
     for asked, give in _CREDENTIALS.items():
         if re.search(asked, words):
             return TransientError(f"lake {storage.root}: no credentials: give {give}: {words}")
+    for said, mend in _ANSWERS.items():
+        if re.search(said, words):
+            return PermanentError(f"{where}: {mend}")
+    if _SILENT.search(words):
+        return TransientError(f"{where}: bring the store back, or fix its address in lake.storage_options")
     if _DENIED.search(words):
         return PermanentError(f"{where}: give this user the right to read and write there, or fix lake.root")
     if _PASSING.search(words):
