@@ -51,11 +51,13 @@ def check_root(root: str) -> str:
         ValueError: no table can be there.
     """
     if "://" in root:
-        scheme, bucket, _ = split_root(root)
+        scheme, bucket, prefix = split_root(root)
         if scheme not in _BUCKET:
             raise ValueError(f"this scheme is not supported; write {FORMS}")
         if not re.fullmatch(_BUCKET[scheme], bucket) or re.search(r"[?#]", root):
             raise ValueError(f"write {FORMS}; keys and addresses belong in storage_options")
+        if "%" in root or "//" in prefix:  # one client takes %41 for A and another does not
+            raise ValueError("'%' and '//' are not allowed in the prefix; write names as they are")
     if not root.strip() or root.startswith("~") or not root.isprintable():
         raise ValueError("write the path in full: not empty, no '~', no control characters")
     if ".." in root.split("/"):

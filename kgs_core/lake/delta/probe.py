@@ -36,7 +36,7 @@ _ANSWERS = {  # of stores, and how to mend what they say
     r"NoSuchBucket|ContainerNotFound": "make the bucket or container, or fix lake.root",
     r"AuthorizationHeaderMalformed|PermanentRedirect|IllegalLocationConstraint": "set aws_region in "
     "lake.storage_options to the bucket's",
-    r"builder error": "an address with http:// needs allow_http: true in lake.storage_options",
+    r"builder error": "an address with http:// needs allow_http: 'true' in lake.storage_options",
 }
 _SILENT = re.compile(
     r"error sending request|connection refused|client error \(connect\)|dns error|operation timed out", re.I

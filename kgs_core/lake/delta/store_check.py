@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, PortError, UnsafeError
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.log_entry import entry_of
 from kgs_core.lake.delta.log_store import LOG_FOLDER, log_store
@@ -53,6 +53,7 @@ def check_store(storage: Storage) -> Iterator[StoreFinding]:
         ("give files the time of this machine's clock", _clock),
         ("delete", _delete),
     )
+    answers = True
     try:
         for what, step in steps:
             began, problem, detail = time.monotonic(), None, ""
@@ -64,9 +65,11 @@ def check_store(storage: Storage) -> Iterator[StoreFinding]:
                 problem = refusal(storage, e)
             yield StoreFinding(what, problem, detail, time.monotonic() - began)
             if problem is not None and step is _files:
+                answers = not isinstance(problem, TransientError)
                 return
     finally:
-        remove_probe(place, table)
+        if answers:
+            remove_probe(place, table)
 
 
 def _write(storage: Storage, name: str, data: bytes) -> None:

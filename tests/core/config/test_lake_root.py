@@ -35,6 +35,8 @@ def test_parts_of_an_address(root: str, parts: tuple[str, str, str], kind: str) 
         ("gs://key:secret@bucket/x", "belong in storage_options"),
         ("az://c/x?sv=2024&sig=abc", "belong in storage_options"),
         ("gs://bucket/a/../b", "'..' is not allowed"),
+        ("s3://bucket/a%41", "'%' and '//' are not allowed"),
+        ("gs://bucket/a//b", "'%' and '//' are not allowed"),
         ("az:///x", "az://container/prefix"),
         ("", "write the path in full"),
     ],

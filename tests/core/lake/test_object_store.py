@@ -1,8 +1,11 @@
 """A store of objects as a file system, with obstore's store in memory; with real servers: `test_lake_in_a_store.py`."""
 
 import gc
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -170,6 +173,19 @@ def test_half_an_answer_is_none() -> None:
     files, _ = on_sick_store()
     with files.open_input_file("a") as file, pytest.raises(OSError, match="5 bytes came where 10 were asked for"):
         file.read(10)
+
+
+def test_many_files_are_looked_at_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Waiting(Sick):
+        together = threading.Barrier(8, timeout=20)
+
+        def head(self, path: str) -> dict[str, Any]:
+            self.together.wait()
+            return {"path": path, "size": int(path), "last_modified": datetime.fromtimestamp(0, UTC)}
+
+    monkeypatch.setattr(object_store, "object_store", lambda *_: Waiting())
+    files = object_file_system.__wrapped__("s3://b/lake", ())
+    assert [info.size for info in files.get_file_info([str(n) for n in range(8)])] == list(range(8))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgs_core.cli.main import cli
+from kgs_core.errors import TransientError
 from kgs_core.lake.delta import probe as storage_probe
 from kgs_core.lake.delta import store_check
 from kgs_core.lake.delta.log_store import DiskLog, LogListing
+from kgs_core.lake.delta.store_check import check_store
+from kgs_core.lake.files.storage import Storage
 
 
 def check(*arguments: str) -> Result:
@@ -78,3 +81,14 @@ def test_what_is_meant_must_make_sense(arguments: list[str], problem: str) -> No
     result = check(*arguments)
     assert result.exit_code in (2, 3)
     assert problem in result.output.splitlines()[-1]
+
+
+def test_a_store_that_does_not_answer_is_not_asked_to_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hang once more."""
+    options = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region": "r", "allow_http": "true"}
+    storage = Storage("s3://b/lake", {**options, "aws_endpoint_url": "http://127.0.0.1:9", "max_retries": "0"})
+    asked: list[str] = []
+    monkeypatch.setattr(store_check, "remove_probe", lambda _, table: asked.append(table))
+    (finding,) = check_store(storage)
+    assert isinstance(finding.problem, TransientError)
+    assert asked == []
