@@ -158,6 +158,9 @@ class StoreThatWaits(Storage):
     def filesystem(self):
         return self
 
+    def path(self, table, name=""):
+        return f"{self.root}/{super().path(table, name)}"
+
     @contextmanager
     def open_output_stream(self, path):
         self.files.wait(30)
