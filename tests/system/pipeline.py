@@ -108,7 +108,7 @@ class Pipeline:
         self.settings: Settings = load_settings(self.config, {})
         self.admin = KafkaAdmin({"bootstrap.servers": bootstrap})
         self.lake = Path(self.settings.lake.root)
-        self._storage = storage or Storage(self.settings.lake.root)
+        self._storage = storage
 
     def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
         """Have consumers that are started from now on go by these rules."""
@@ -149,7 +149,7 @@ class Pipeline:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a table of the lake."""
-        if not self._storage.is_in_objects:
+        if self._storage is None:
             return lake_rows(self.lake / table)
         try:
             found: list[dict[str, Any]] = self._table(table).to_pyarrow_table().to_pylist()
@@ -158,6 +158,8 @@ class Pipeline:
         return found
 
     def _table(self, name: str) -> DeltaTable:
+        if self._storage is None:
+            return DeltaTable(str(self.lake / name))
         return DeltaTable(self._storage.uri(name), storage_options=self._storage.delta_options())
 
     def assert_audit_is_clean(self) -> None:
