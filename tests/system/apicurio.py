@@ -60,6 +60,8 @@ class Apicurio:
         options = {
             "quarkus.http.port": port,
             "quarkus.http.host": HOST,
+            "quarkus.management.port": self._ports.reserve(),  # else 9000, on every address
+            "quarkus.management.host": HOST,
             "apicurio.storage.kind": "sql",
             "apicurio.storage.sql.kind": "h2",
             "apicurio.datasource.url": f"jdbc:h2:file:{folder / 'registry'}",
@@ -82,6 +84,7 @@ class Apicurio:
         self._ports.release()
 
     def _answers(self) -> bool:
+        assert self._child.pid is not None, self._child.log_tail(20)
         try:
             with urllib.request.urlopen(f"{self.url}/subjects", timeout=2) as answer:
                 return bool(answer.status == 200)

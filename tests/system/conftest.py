@@ -25,6 +25,7 @@ _TOGETHER = (
     "test_ingest.py",
     "test_mutual_tls.py",
     "test_oauth.py",
+    "test_real_registry.py",
     "test_rights.py",
 )
 """Files whose tests share a broker or a consumer of their own, which each worker that had one of them would start."""
