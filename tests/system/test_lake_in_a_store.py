@@ -11,6 +11,7 @@ from pyarrow.fs import FileSelector
 from bench.object_servers import GcsServer, ObjectServer
 from kgs_core.cli.main import cli
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.lake.delta.intent_store import intent_store
 from tests.system.pipeline import Pipeline, produce
 
 RULE = {"format": "json", "schema": {"i": "long", "s": "string"}}
@@ -30,6 +31,16 @@ def test_check_lake_finds_that_the_store_can_hold_one_and_leaves_nothing(object_
     assert result.exit_code == 0, result.output
     assert [line.split()[0] for line in result.output.splitlines()] == ["yes"] * 7 + [f"{storage.root}:".split()[0]]
     assert storage.filesystem().get_file_info(FileSelector("", recursive=True, allow_not_found=True)) == []
+
+
+def test_what_somebody_else_has_deleted_meanwhile_keeps_none_of_the_others(object_server: ObjectServer) -> None:
+    store = intent_store(object_server.storage("deleted"), "t")
+    names = [f"{n:04}.json" for n in range(300)]  # more than one request takes
+    for name in names:
+        store.put(name, b"{}")
+    store.remove(names[::7])
+    store.remove([*names, "never there"])
+    assert store.ages() == {}
 
 
 KEYS = {"s3": "SECRET_ACCESS_KEY", "azure": "STORAGE_ACCOUNT_KEY", "gcs": "SERVICE_ACCOUNT_KEY"}

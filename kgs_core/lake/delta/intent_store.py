@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from kgs_core.lake.files.object_store import object_store
+from kgs_core.lake.files.object_store import delete_objects, object_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import FileWritten
@@ -219,4 +219,4 @@ class ObjectIntents(IntentStore):
     def remove(self, names: Collection[str]) -> None:
         """See `IntentStore`."""
         if names:
-            self._store.delete(list(names))
+            delete_objects(self._store, list(names))

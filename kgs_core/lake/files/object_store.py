@@ -7,9 +7,9 @@ name on, Parquet files. So a user's options and credentials mean the same everyw
 import functools
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -148,8 +148,18 @@ class _Object(io.RawIOBase):
         return data
 
 
+def delete_objects(store: Any, names: Sequence[str]) -> None:
+    """Delete those that are there; Azure and Google refuse a name that somebody else has deleted meanwhile."""
+    try:
+        store.delete(list(names))
+    except FileNotFoundError:  # and may have left those behind it
+        for name in names:
+            with suppress(FileNotFoundError):
+                store.delete(name)
+
+
 def _not_offered(*_: object) -> NoReturn:
-    raise NotImplementedError
+    raise io.UnsupportedOperation("not in a store of objects")
 
 
 @functools.lru_cache(_MOST_CONNECTIONS)
@@ -164,7 +174,6 @@ def object_file_system(root: str, options: tuple[tuple[str, str], ...]) -> FileS
 
 class _ObjectFileSystem(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types
     def __init__(self, root: str, options: dict[str, str]) -> None:
-        self._root = root
         self._store = object_store(root, options)
 
     def get_type_name(self) -> str:
@@ -204,7 +213,7 @@ class _ObjectFileSystem(FileSystemHandler):  # type: ignore[misc] # pyarrow has 
     def delete_dir(self, path: str) -> None:
         with _told_as_os_error():
             if names := [each["path"] for each in self._store.list(path).collect()]:
-                self._store.delete(names)
+                delete_objects(self._store, names)
 
     def delete_file(self, path: str) -> None:
         with _told_as_os_error():
