@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kgs_core.api.packing import Packing, pack
     from kgs_core.api.plans import PlanReport, plan
     from kgs_core.api.replays import Comparison, Picture, read_speeds, simulate, stream
-    from kgs_core.api.reports import AuditReport, StatusReport, audit, status
+    from kgs_core.api.reports import AuditReport, StatusReport, audit, complete, status
 
 __version__: str
 
@@ -24,6 +24,7 @@ __all__ = [
     "StatusReport",
     "algorithms",
     "audit",
+    "complete",
     "pack",
     "plan",
     "read_speeds",
@@ -38,7 +39,7 @@ _MODULES = {
     "packing": ("Packing", "pack"),
     "plans": ("PlanReport", "plan"),
     "replays": ("Comparison", "Picture", "read_speeds", "simulate", "stream"),
-    "reports": ("AuditReport", "StatusReport", "audit", "status"),
+    "reports": ("AuditReport", "StatusReport", "audit", "complete", "status"),
 }
 
 

@@ -234,6 +234,12 @@ METRICS: dict[str, Metric] = {
             "table",
         ),
         _gauge(
+            "kgs_table_complete_until_seconds",
+            "Time before which every record is in the table; only with complete_hours.",
+            "log of the table, Kafka's records",
+            "table",
+        ),
+        _gauge(
             "kgs_audit_findings",
             "Findings of the last audit by kind: lost, doubled, ahead, foreign, deleted unread; contradictions.",
             "kgs metrics --audit-every",

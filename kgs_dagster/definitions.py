@@ -37,6 +37,7 @@ from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.jobs.shape import Job
 from kgs_dagster.resources import control_resources
+from kgs_dagster.sensors.complete_hours import complete_hours_sensor, hours_assets
 from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.sensors.workloads import workloads_sensor
 from kgs_dagster.settings import GroupConfig, experiment_settings, owners
@@ -89,10 +90,12 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     daily = bill_job(group)
     jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
+    hours = hours_assets(group)
     common = dg.Definitions(
         assets=_owned(
             [
                 *lake_assets(group),
+                *hours,
                 *side_assets(group),
                 *latest_assets(group),
                 *catalog_assets(group),
@@ -107,6 +110,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
             lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),
             run_failure_sensor(group, jobs),
+            *([complete_hours_sensor(group)] if hours else []),
         ],
         resources=resources,
     )

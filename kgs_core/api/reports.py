@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgs_core.api.configuration import Config, settings_of
 from kgs_core.lake.rule import LakeAudit
+from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.reporting.audit_json import COUNTED, audit_values
 from kgs_core.reporting.consumer_rows import CONSUMER_KEYS
 from kgs_core.reporting.status import GroupStatus
@@ -115,3 +116,21 @@ def audit(
 
         found = with_values(settings, found, progress)
     return AuditReport(found.tables)
+
+
+def complete(config: Config = "kgs.yaml", tables: Collection[str] = ()) -> tuple[Completeness, ...]:
+    """How far tables are complete: every record with a timestamp before `until` is in the table. Changes nothing.
+
+    Args:
+        config: of the group.
+        tables: only these, by their path in the lake; empty: all.
+
+    Raises:
+        ConfigError: a configuration that cannot be, or a table that no topic fills.
+        PortError: Kafka does not say which topics there are.
+    """
+    settings = settings_of(config)
+    from kgs_core.lake.topics.complete import CompleteView
+
+    with CompleteView(settings) as view:
+        return view.wanted(tables)

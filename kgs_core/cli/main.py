@@ -30,6 +30,7 @@ _COMMANDS = {
     "simulate": "simulate.command:simulate",
     "bill": "group.bill:bill",
     "audit": "lake.audit:audit",
+    "complete": "lake.complete:complete",
     "check": "lake.check:check_group",
     "maintain": "lake.commands:maintain",
     "accept-loss": "lake.commands:accept_loss",

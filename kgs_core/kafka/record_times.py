@@ -20,13 +20,15 @@ _QUEUE_KBYTES = 1024
 class RecordTimes:
     """Asks Kafka for one record at each position, and remembers its time as long as the position stays. One thread."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, committed: bool = True) -> None:
+        """`committed`: records of open and aborted transactions are passed over."""
         own = {"queued.min.messages": 1, "queued.max.messages.kbytes": _QUEUE_KBYTES, "max.partition.fetch.bytes": 1024}
         self._config = {
             **reading_client(settings),
             **own,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": False,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
         }
         self._made: RotatingClient[Consumer] | None = None
         self._known: dict[TopicPartition, tuple[int, int]] = {}

@@ -18,6 +18,7 @@ from kgs_dagster.settings import GroupConfig
 TICKING = (
     "partition_load_sensor",
     "lake_sensor",
+    "complete_hours_sensor",
     "lost_runs_sensor",
     "run_failure_sensor",
     "lake_maintenance_schedule",
@@ -64,7 +65,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
                 runs += 1
             except Exception as e:  # noqa: BLE001 - of whatever kind: one run keeps no other one
                 failed[run_id] = str(e)
-        seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics)]
+        seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics, *asset.sides.values())]
         keys = [*seen, *control_loop_keys(group)]
         looks = delete_looks(context.instance, keys, days_ago(config.keep_looks_days, now))
         names = {*(f"{name}{group.suffix}" for name in TICKING), *TICKING_FOR_ALL}

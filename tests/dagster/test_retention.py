@@ -208,7 +208,7 @@ def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_
     defs = build_defs(groups=two_groups(), experiments=True).get_repository_def()
     ours = {each.name for each in (*defs.sensor_defs, *defs.schedule_defs)}
     named = {f"{name}_{suffix}" for name in TICKING for suffix in ("a_b", "c_d")} | {*TICKING_FOR_ALL}
-    assert ours == {name for name in named if not name.startswith(("latest_by_key", "catalog"))}
+    assert ours == {name for name in named if not name.startswith(("latest_by_key", "catalog", "complete_hours"))}
 
 
 def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_instance):

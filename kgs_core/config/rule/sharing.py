@@ -20,6 +20,7 @@ _SAME = (
     "comments",
     "latest_by_key",
     "route",
+    "complete_hours",
 )
 _IN_WORDS = {"key_columns": "key_format, key_schema and key_prefix"}
 

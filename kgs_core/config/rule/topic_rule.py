@@ -1,6 +1,7 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from itertools import chain
 from typing import Annotated, Any, Literal, Self
 
@@ -9,7 +10,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.rule.routing import Route, problems_of_route, text_of
-from kgs_core.config.rule.section import Section, key_of, none_is_empty
+from kgs_core.config.rule.section import Own, Section, key_of, none_is_empty
 from kgs_core.config.rule.start import start_timestamp_ms
 from kgs_core.config.rule.topic_names import IN_BRACES, TablePath, check_pattern, compiled, is_topic_name
 from kgs_core.config.rule.value_formats import FORMATS, problem_of_key, problem_of_schema
@@ -20,6 +21,8 @@ HookName = Annotated[str, StringConstraints(pattern=HOOK)]
 Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], BeforeValidator(none_is_empty)]
 """Column -> its type in the canonical text of `kgs_core.config.rule.field_types`."""
 KEY_COLUMN = "key"
+LATENESS_S = 60.0
+"""A replica that lags for longer (`replica.lag.time.max.ms`, 30 s) holds up nobody."""
 
 
 def _one_is_a_list(value: Any) -> Any:
@@ -44,6 +47,18 @@ class LatestByKey(Section):
                 "a tombstone has no value, so no field to recognise it by: set key: [_key], or tombstones: ignore"
             )
         return self
+
+
+class CompleteHours(Section):
+    """Hours of a table, which Dagster shows as partitions of an asset once all their records are there.
+
+    Attributes:
+        since: first day, UTC.
+        lateness_s: how much later than its timestamp a record may come.
+    """
+
+    since: Annotated[date, Field(strict=False, description="give a day, as 2026-11-01")]
+    lateness_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = LATENESS_S
 
 
 class TopicRule(Section):
@@ -80,6 +95,7 @@ class TopicRule(Section):
     comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     latest_by_key: LatestByKey | None = None
     route: Route | None = None
+    complete_hours: Annotated[CompleteHours | None, Own()] = None
 
     @field_validator("topic")
     @classmethod

@@ -29,6 +29,7 @@ from kgs_core.model import OffsetRange
 from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
 
 _LOWEST, _HIGHEST = "min._offset", "max._offset"
+_EARLIEST = "min._timestamp"
 
 
 class DeltaLake(Lake):
@@ -164,9 +165,12 @@ class PinnedDelta:
                 f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
             )
 
-    def files(self, offsets: OffsetRange | None = None) -> list[str]:
+    def files(self, offsets: OffsetRange | None = None, *, before_ms: int | None = None) -> list[str]:
         """See `PinnedTable`."""
         adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if before_ms is not None and _EARLIEST in adds.column_names:
+            stamps = adds[_EARLIEST].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+            adds = adds.filter(pc.fill_null(pc.less(stamps, before_ms * 1000), True))  # noqa: FBT003 - as below
         if offsets is not None and {_LOWEST, _HIGHEST} <= set(adds.column_names):
             outside = pc.or_(pc.less(adds[_HIGHEST], offsets.start), pc.greater_equal(adds[_LOWEST], offsets.end))
             adds = adds.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say

@@ -31,6 +31,8 @@ class TableView:
         ends: partition -> where a read_committed reader must stop.
         sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
         fields: columns of the table, as in `TableDescription`; none where they are not known.
+        topic_id: id of the topic that the positions are of; None: not known.
+        partitions: how many the topic has.
     """
 
     topic: str
@@ -44,6 +46,8 @@ class TableView:
     ends: Mapping[int, int | None] = field(default_factory=dict)
     sides: tuple["TableView", ...] = ()
     fields: Sequence[Mapping[str, Any]] = ()
+    topic_id: TopicId | None = None
+    partitions: int = 0
 
     def lag_of(self, partition: int) -> int | None:
         """Offsets of a partition that are not yet in the lake; None if either end is unknown."""
@@ -71,10 +75,11 @@ def each_once(views: Iterable[TableView]) -> list[TableView]:
 
 @dataclass(frozen=True, slots=True)
 class LakeSnapshot:
-    """All tables by topic name, and a line for each problem."""
+    """All tables by topic name, a line for each problem, and whether Kafka has said which topics there are."""
 
     tables: tuple[TableView, ...]
     problems: tuple[str, ...]
+    knows_topics: bool = True
 
     @property
     def rows(self) -> int | None:
@@ -104,19 +109,24 @@ class LakeView:
     def snapshot(self) -> LakeSnapshot:
         """Everything as of now; what cannot be learned is None and named in `problems`. Never raises a PortError."""
         problems: list[str] = []
-        self._attempt(problems, self._look_for_topics)
+        knows_topics = self._attempt(problems, self._look_for_topics) is not None
         # Positions before ends: the lag may then be too large by what came in between, never too small.
         tables = [self._table(topic, problems) for topic in self._specs]
         tps = [TopicPartition(topic, p) for topic, (_, n) in self._described.items() for p in range(n)]
         ends = self._attempt(problems, lambda: self._admin.offsets(tps, "latest", committed_reads=True)) or {}
         of_topic = by_topic({tp: ends.get(tp) for tp in tps})
         found = tuple(replace(table, ends=of_topic.get(table.topic, {})) for table in tables)
-        return LakeSnapshot(found, tuple(dict.fromkeys(problems)))
+        return LakeSnapshot(found, tuple(dict.fromkeys(problems)), knows_topics)
 
-    def _look_for_topics(self) -> None:
+    def pinned(self, table: str) -> PinnedTable | None:
+        """A table as the last snapshot has it; None where it could not be read."""
+        return self._pinned.get(table)
+
+    def _look_for_topics(self) -> bool:
         self._specs = resolve_tables(self._settings, self._admin.list_topics())
         found = self._admin.describe(self._specs)
         self._described = {topic: (d.topic_id, d.partitions) for topic, d in found.items()}
+        return True
 
     def _table(self, topic: str, problems: list[str]) -> TableView:
         spec = self._specs[topic]
@@ -128,7 +138,8 @@ class LakeView:
         sides = tuple(_view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in named)
         view = _view_of(topic, spec.table, contents, dead_letters)
         positions = self._attempt(problems, lambda: self._positions(spec)) if contents is not None else {}
-        return replace(view, positions=positions or {}, sides=sides)
+        topic_id, partitions = self._described.get(topic, (None, 0))
+        return replace(view, positions=positions or {}, sides=sides, topic_id=topic_id, partitions=partitions)
 
     def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)

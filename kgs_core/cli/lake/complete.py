@@ -1,0 +1,113 @@
+"""`kgs complete`: up to which time every record is in its table."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kgs_core.api.configuration import settings_of
+from kgs_core.cli.options import config_option
+from kgs_core.errors import TransientError
+
+if TYPE_CHECKING:
+    from kgs_core.lake.rule.completeness import Completeness
+
+LOOK_EVERY_S = 2.0
+
+
+def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise click.BadParameter(f"'{text}': give a time, as 2026-11-01T13:00 (UTC) or 2026-11-01T13:00+02:00") from e
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+@click.command()
+@click.argument("tables", metavar="[TABLE]...", nargs=-1)
+@config_option
+@click.option("--at", "moment", metavar="TIME", callback=_moment, help="Whether all before this time is there, UTC.")
+@click.option(
+    "--wait",
+    "timeout_s",
+    is_flag=False,
+    flag_value=3600.0,
+    type=click.FloatRange(0),
+    metavar="[SECONDS]",
+    help="With --at: wait until it is, an hour at most where no SECONDS are given.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.pass_context
+def complete(
+    context: click.Context,
+    *,
+    tables: tuple[str, ...],
+    config_file: Path,
+    moment: datetime | None,
+    timeout_s: float | None,
+    as_json: bool,
+) -> None:
+    """Show up to which time every record is in its table (TABLE: path in the lake), by timestamps of records.
+
+    That is the first unread record's time, or now where all is read, less `complete_hours.lateness_s` of the rule (60 s
+    where it has none): so much later than its timestamp a record may come. Changes nothing; may run beside consumers.
+
+    Exit status: 0 known, with --at complete; 1 not known, or not complete; 2 usage or configuration.
+    """
+    if timeout_s is not None and moment is None:
+        raise click.UsageError("--wait: give the time to wait for: --at")
+    from kgs_core.lake.topics.complete import CompleteView
+
+    with CompleteView(settings_of(config_file)) as view:
+        deadline = time.monotonic() + (timeout_s or 0.0)
+        found = view.wanted(tables)
+        while moment is not None and not _are(found, moment) and (left_s := deadline - time.monotonic()) > 0:
+            time.sleep(min(LOOK_EVERY_S, left_s))
+            found = view.wanted(tables)
+    if as_json:
+        click.echo(json.dumps([_values(each) for each in found], indent=2))
+    else:
+        for line in lines(found, moment):
+            click.echo(line)
+    if not (_are(found, moment) if moment else all(each.until for each in found)):
+        if timeout_s is not None:
+            raise TransientError(f"not complete within {timeout_s:g} s: see `kgs status`")
+        context.exit(1)
+
+
+def _are(found: Sequence["Completeness"], moment: datetime) -> bool:
+    return all(each.is_complete_at(moment) for each in found)
+
+
+def lines(found: Sequence["Completeness"], moment: datetime | None) -> Iterator[str]:
+    """A line per table."""
+    if not found:
+        yield "no table: Kafka has no topic that a rule fits"
+    width = max((len(each.table) for each in found), default=0)
+    for each in found:
+        held = f", held up by {each.held_by}" if each.held_by else ""
+        if each.until is None:
+            words = f"not known: {each.problem}"
+        elif moment is None:
+            words = f"complete until {each.until:%Y-%m-%d %H:%M:%S}Z{held}"
+        else:
+            is_complete = each.is_complete_at(moment)
+            at = f"{moment:%Y-%m-%d %H:%M:%S}Z"
+            words = f"complete at {at}" if is_complete else f"not yet at {at}, until {each.until:%H:%M:%S}Z{held}"
+        yield f"{each.table.ljust(width)}  {words}"
+
+
+def _values(each: "Completeness") -> dict[str, object]:
+    return {
+        "table": each.table,
+        "complete_until": each.until.isoformat() if each.until else None,
+        "lateness_s": each.lateness_s,
+        "held_by": str(each.held_by) if each.held_by else None,
+        "problem": each.problem or None,
+    }

@@ -1,0 +1,94 @@
+"""Time up to which a table is complete: every record with an earlier timestamp is a row, or a dead letter. Pure.
+
+Theory of operation. A partition is read up to its position. If that is the end of its log, every record that was there
+when the end was asked is read, and a later one has a later timestamp: the partition is complete up to that moment. If
+not, it is complete up to the timestamp of its first unread record. A table is complete up to the least of these, less
+`lateness_s`: with LogAppendTime for clocks of brokers that differ, and for records that replicas do not have yet; with
+CreateTime for the producers' delay, too. The end counts records of open transactions, which are unread however far a
+reader of committed records may read. What is not known makes the table's time unknown, never later.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kgs_core.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEdge:
+    """Edge between what is read and what is not.
+
+    Attributes:
+        position: next offset to read; None: nothing was read yet.
+        first: offset of the first record that the log still has; None: not known.
+        end: offset of the next record to be written, committed or not; None: not known.
+        unread_ms: timestamp of the first record at or behind the position, ms since 1970; None: not known.
+    """
+
+    partition: TopicPartition
+    position: int | None
+    first: int | None
+    end: int | None
+    unread_ms: int | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether there is nothing to be read."""
+        if self.end is None or (self.position is None and self.first is None):
+            return False
+        return self.end <= (self.first if self.position is None else self.position)  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """How far one table is complete.
+
+    Attributes:
+        until_ms: every record with an earlier timestamp is in the table, ms since 1970; None: not known.
+        lateness_s: how much later than its timestamp a record may come.
+        held_by: the partition that is behind all others; None: all is read, or the time is not known.
+        problem: why the time is not known; empty: it is.
+    """
+
+    table: str
+    until_ms: int | None
+    lateness_s: float
+    held_by: TopicPartition | None = None
+    problem: str = ""
+
+    @property
+    def until(self) -> datetime | None:
+        """`until_ms` as a time, UTC."""
+        return None if self.until_ms is None else datetime.fromtimestamp(self.until_ms / 1000, UTC)
+
+    def is_complete_at(self, moment: datetime) -> bool:
+        """Whether every record with a timestamp before `moment` is in the table."""
+        return self.until is not None and moment <= self.until
+
+
+def completeness(table: str, edges: Collection[PartitionEdge], asked_ms: int, lateness_s: float) -> Completeness:
+    """How far a table is complete.
+
+    Args:
+        edges: of all partitions of all its topics.
+        asked_ms: a moment before the first of their ends was asked, ms since 1970.
+    """
+    least, held_by = asked_ms, None
+    for edge in sorted(edges, key=lambda edge: edge.partition):
+        if edge.is_read:
+            continue
+        if problem := _unknown(edge):
+            return Completeness(table, None, lateness_s, edge.partition, f"{edge.partition}: {problem}")
+        if edge.unread_ms is not None and edge.unread_ms < least:
+            least, held_by = edge.unread_ms, edge.partition
+    return Completeness(table, least - round(lateness_s * 1000), lateness_s, held_by)
+
+
+def _unknown(edge: PartitionEdge) -> str:
+    """Why nobody knows what is unread; empty: it is known."""
+    if edge.end is None or edge.first is None:
+        return "Kafka does not say where its log begins and ends"
+    if edge.position is not None and edge.position < edge.first:
+        return f"offsets {edge.position} to {edge.first - 1} were deleted before they were read: see `kgs status`"
+    return "the first unread record has not come, or has no timestamp" if edge.unread_ms is None else ""

@@ -1,0 +1,149 @@
+"""How far every table of the lake is complete, from its positions and from Kafka's logs. Reads only."""
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgs_core.config import Settings
+from kgs_core.config.rule.topic_rule import LATENESS_S, CompleteHours
+from kgs_core.errors import KgsError, PortError, TransientError
+from kgs_core.kafka.admin import admin_of
+from kgs_core.kafka.record_times import RecordTimes
+from kgs_core.lake.files.row_schema import IDENTITY
+from kgs_core.lake.rule.completeness import Completeness, PartitionEdge, completeness
+from kgs_core.lake.topics.discovery import refuse_unknown_tables
+from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView
+from kgs_core.model import OffsetRange, TopicPartition, grouped
+from kgs_core.system.closing import Closing
+
+_TIMEOUT_S = 3.0
+
+
+class CompleteView(Closing):
+    """Looks again and again at how far tables are complete. Used by one thread at a time; a context manager."""
+
+    def __init__(self, settings: Settings, timeout_s: float = _TIMEOUT_S, *, asked_for: bool = False) -> None:
+        """Connects on first use.
+
+        Args:
+            timeout_s: the longest wait for an answer of Kafka.
+            asked_for: only tables whose rules ask for complete hours.
+        """
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._asked_for = asked_for
+        self._lake = LakeView(settings, timeout_s)
+        self._admin = admin_of(settings, timeout_s)
+        self._times = RecordTimes(settings, committed=False)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._times.close()
+
+    def wanted(self, tables: Collection[str]) -> tuple[Completeness, ...]:
+        """How far these tables are complete as of now, by name; none: all.
+
+        Raises:
+            ConfigError: a table that no topic fills.
+            TransientError: Kafka does not say which topics there are.
+        """
+        snapshot, found = self.look()
+        if not snapshot.knows_topics:
+            raise TransientError("; ".join(snapshot.problems))
+        refuse_unknown_tables(tables, _names(snapshot.tables), ())
+        return tuple(each for each in found if not tables or each.table in tables)
+
+    def look(self) -> tuple[LakeSnapshot, tuple[Completeness, ...]]:
+        """The lake as of now, and how far each of its tables is complete, by name. Never raises a PortError."""
+        asked_ms = int(time.time() * 1000)
+        snapshot = self._lake.snapshot()
+        return snapshot, self.judged(snapshot, asked_ms)
+
+    def late_rows(self, view: TableView, before: Mapping[int, int], until_ms: int) -> list[int]:
+        """Timestamps of a topic's rows at or behind the positions `before` that are earlier than `until_ms`, ms.
+
+        Args:
+            view: of the last look.
+            before: partition -> position; a partition that is missing had none.
+        """
+        pinned = self._lake.pinned(view.table)
+        moved = [at for p, at in view.positions.items() if at is not None and at > before.get(p, 0)]
+        if pinned is None or not moved:
+            return []
+        found: list[int] = []
+        least = min(before.get(p, 0) for p in view.positions)
+        for file in pinned.files(OffsetRange(least, max(moved)), before_ms=until_ms):
+            rows = pinned.read(file, [*IDENTITY, "_timestamp"]).filter(pc.field("_topic_id") == view.topic_id)
+            from_ = pa.array([before.get(p, 0) for p in rows["_partition"].to_pylist()], pa.int64())
+            stamps = rows["_timestamp"].cast(pa.int64())
+            late = pc.and_(pc.greater_equal(rows["_offset"], from_), pc.less(stamps, until_ms * 1000))
+            found += [stamp // 1000 for stamp in stamps.filter(late).to_pylist()]
+        return found
+
+    def judged(self, snapshot: LakeSnapshot, asked_ms: int) -> tuple[Completeness, ...]:
+        """How far each table of a snapshot is complete that was begun at `asked_ms`. Never raises a PortError."""
+        if self._asked_for:
+            asked_for = tuple(view for view in snapshot.tables if self._hours(view.topic) is not None)
+            snapshot = replace(snapshot, tables=asked_for)
+        if not snapshot.tables:
+            return ()
+        if not snapshot.knows_topics:
+            problem = "; ".join(snapshot.problems)
+            return tuple(Completeness(name, None, 0.0, problem=problem) for name in _names(snapshot.tables))
+        places = {
+            TopicPartition(view.topic, p): view.positions.get(p)
+            for view in snapshot.tables
+            for p in range(view.partitions)
+        }
+        ends, firsts = self._offsets(places, "latest"), self._offsets(places, "earliest")
+        edges = {tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp)) for tp, at in places.items()}
+        unread = {tp: (e.position or e.first or 0) for tp, e in edges.items() if not e.is_read}
+        try:
+            times: Mapping[TopicPartition, int] = self._times.at(unread, self._timeout_s) if unread else {}
+            ids = self._admin.topic_ids([view.topic for view in snapshot.tables])
+        except KgsError as e:
+            return tuple(Completeness(name, None, 0.0, problem=str(e)) for name in _names(snapshot.tables))
+        edges |= {
+            tp: PartitionEdge(tp, edges[tp].position, edges[tp].first, edges[tp].end, ms) for tp, ms in times.items()
+        }
+        return tuple(
+            self._of(table, views, edges, ids, asked_ms)
+            for table, views in sorted(grouped((view.table, view) for view in snapshot.tables).items())
+        )
+
+    def _of(
+        self,
+        table: str,
+        views: Collection[TableView],
+        edges: Mapping[TopicPartition, PartitionEdge],
+        ids: Mapping[str, str | None],
+        asked_ms: int,
+    ) -> Completeness:
+        every = [self._hours(view.topic) for view in views]
+        lateness_s = max(LATENESS_S if hours is None else hours.lateness_s for hours in every)
+        for view in views:
+            if ids.get(view.topic) != view.topic_id:
+                return Completeness(table, None, lateness_s, problem=f"topic {view.topic}: deleted, or made again")
+            if view.version is None or len(view.positions) < view.partitions:
+                # A table that is not there yet has no rows of records that may be there; one that is away, too
+                return Completeness(table, None, lateness_s, problem="not there yet, or cannot be read")
+        mine = [edges[TopicPartition(view.topic, p)] for view in views for p in range(view.partitions)]
+        return completeness(table, mine, asked_ms, lateness_s)
+
+    def _hours(self, topic: str) -> CompleteHours | None:
+        rule = self._settings.rule_of(topic)
+        return rule.complete_hours if rule is not None else None
+
+    def _offsets(
+        self, places: Collection[TopicPartition], which: Literal["earliest", "latest"]
+    ) -> dict[TopicPartition, int]:
+        found = self._admin.each_offset(places, which)
+        return {tp: offset for tp, offset in found.items() if not isinstance(offset, PortError)}
+
+
+def _names(views: Collection[TableView]) -> list[str]:
+    return sorted({view.table for view in views})

@@ -1,0 +1,131 @@
+"""Complete hours of a table: which partitions of its asset are materialized at which look."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import dagster as dg
+import pytest
+
+from kgs_core.lake.rule.completeness import Completeness
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
+from kgs_dagster.definitions import build_defs
+from kgs_dagster.sensors.complete_hours import HOUR_MS, complete_hours_sensor, hours_assets
+from tests.dagster.groups import group
+
+TOPICS = "[{topic: orders, table: bronze/orders, complete_hours: {since: 2026-11-01}}, {topic: other}]"
+SINCE_MS = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp() * 1000)
+VIEW = TableView("orders", "bronze/orders", version=1, positions={0: 5}, ends={0: 5}, topic_id="i", partitions=1)
+KEY = group(topics=TOPICS).key("lake", "bronze", "orders_hours")
+
+
+class Looks:
+    """Looks at a lake of one table, one after the other."""
+
+    def __init__(self, *looks):
+        self.looks, self.asked = list(looks), []
+
+    def look(self):
+        found = self.looks[0][0]
+        until, problem = (None, found) if isinstance(found, str) else (found, "")
+        return LakeSnapshot((VIEW,), ()), (Completeness("bronze/orders", until, 60.0, problem=problem),)
+
+    def late_rows(self, view, before, until_ms):
+        self.asked.append((dict(before), until_ms))
+        return self.looks[0][1]
+
+
+def ticks(*looks):
+    """Partitions that each tick materializes, with their late rows."""
+    view = Looks(*looks)
+    sensor, cursor, found = complete_hours_sensor(group(topics=TOPICS), lambda: view), None, []
+    while view.looks:
+        tick = sensor.evaluate_tick(dg.build_sensor_context(cursor=cursor))
+        cursor = tick.cursor
+        found.append([(e.partition, dict(e.metadata)) for e in tick.asset_events])
+        assert all(e.asset_key == KEY for e in tick.asset_events)
+        view.looks.pop(0)
+    return found, view.asked
+
+
+def hour(number):
+    return f"2026-11-01-{number:02}:00"
+
+
+def test_each_hour_is_materialized_once_when_it_is_complete():
+    almost = SINCE_MS + 3 * HOUR_MS - 1
+    found, asked = ticks((SINCE_MS - 1, []), (almost, []), (almost + 1, []), (almost + 2, []))
+    assert found == [[], [(hour(0), {}), (hour(1), {})], [(hour(2), {})], []]
+    assert asked == [({0: 5}, SINCE_MS), ({0: 5}, SINCE_MS + 2 * HOUR_MS), ({0: 5}, SINCE_MS + 3 * HOUR_MS)]
+
+
+def test_late_rows_materialize_their_hours_again_but_none_before_the_first_day():
+    late = [SINCE_MS + 5, SINCE_MS + 6, SINCE_MS - 1]
+    found, _ = ticks((SINCE_MS + HOUR_MS, []), (SINCE_MS + HOUR_MS, late))
+    assert [[name for name, _ in each] for each in found] == [[hour(0)], [hour(0)]]
+    assert found[1][0][1]["late_rows"].value == 2
+
+
+def test_what_is_not_known_changes_nothing_and_is_said():
+    view = Looks(("orders:0: deleted", []))
+    tick = complete_hours_sensor(group(topics=TOPICS), lambda: view).evaluate_tick(dg.build_sensor_context())
+    assert (tick.asset_events, tick.cursor) == ([], "{}")
+    assert "orders:0: deleted" in tick.skip_message
+
+
+def test_hours_go_back_no_further_than_one_tick_can_record():
+    (first, second), _ = ticks((SINCE_MS + 600 * HOUR_MS, []), (SINCE_MS + 600 * HOUR_MS, []))
+    assert (len(first), len(second)) == (500, 100)
+
+
+def test_only_rules_that_ask_for_hours_have_any():
+    ours = group(topics=TOPICS)
+    (spec,) = hours_assets(ours)
+    assert spec.key == KEY
+    assert spec.partitions_def == dg.HourlyPartitionsDefinition("2026-11-01-00:00", timezone="UTC")
+    assert hours_assets(group()) == []
+    named = SimpleNamespace(**{s.name: s for s in build_defs(groups=[ours]).sensors or ()})
+    assert named.complete_hours_sensor
+    assert "complete_hours_sensor" not in {s.name for s in build_defs(groups=[group()]).sensors or ()}
+
+
+EVERY_TIME = dg.AutomationCondition.eager().without(dg.AutomationCondition.in_latest_time_window())
+"""As docs/dagster.md has it: hours that are long past, too."""
+
+
+@pytest.mark.parametrize(
+    ("partitions", "after"),
+    [
+        (dg.HourlyPartitionsDefinition("2026-11-01-00:00"), {1: [hour(0)], 2: [hour(1)], 24: [hour(23)]}),
+        (dg.DailyPartitionsDefinition("2026-11-01"), {24: ["2026-11-01"]}),
+    ],
+)
+def test_a_users_asset_is_asked_for_when_its_hours_are_complete_and_when_one_is_once_more(partitions, after):
+    @dg.asset(partitions_def=partitions, deps=[KEY], automation_condition=EVERY_TIME)
+    def mine() -> None: ...
+
+    instance = dg.DagsterInstance.ephemeral()
+    defs = dg.Definitions(assets=[*hours_assets(group(topics=TOPICS)), mine])
+    cursor = None
+
+    def asked():
+        nonlocal cursor
+        found = dg.evaluate_automation_conditions(
+            defs=defs,
+            instance=instance,
+            asset_selection=dg.AssetSelection.assets("mine"),
+            cursor=cursor,
+        )
+        cursor = found.cursor
+        return sorted(found.get_requested_partitions(dg.AssetKey("mine")))
+
+    assert asked() == []
+    for number in range(24):
+        instance.report_runless_asset_event(dg.AssetMaterialization(KEY, partition=hour(number)))
+        if number + 1 in (1, 2, 24):
+            found = asked()
+            assert found[-1:] == after.get(number + 1, [])
+        for name in found:
+            instance.report_runless_asset_event(dg.AssetMaterialization("mine", partition=name))
+    assert asked() == []
+    instance.report_runless_asset_event(dg.AssetMaterialization(KEY, partition=hour(23)))
+    assert asked() == after[24]
