@@ -113,8 +113,9 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "letters of {{table}}": f"increase(kgs_table_dead_letters_total{{{_G}}}[$__rate_interval])",
         "topics with too many": f"kgs_topics_with_bad_records{{{_G}}}",
     }),
-    ("Lake", "Since the last commit", "s", {
+    ("Lake", "Since the last commit, and since the time that a table is complete until", "s", {
         "{{table}}": f"time() - kgs_table_last_commit_timestamp_seconds{{{_G}}}",
+        "{{table}} complete": f"time() - kgs_table_complete_until_seconds{{{_G}}}",
     }),
     ("Lake", "Commits, seconds each, and batches that did not land", "short", {
         "seconds each": (
