@@ -174,8 +174,8 @@ class PinnedTable(Protocol):
             PermanentError: they are not: the table is not of kgs's making, or was changed since.
         """
 
-    def files(self, offsets: OffsetRange | None = None, *, before_ms: int | None = None) -> list[str]:
-        """Names of the data files that may hold rows of such offsets, in any partition, with earlier timestamps."""
+    def files(self, offsets: OffsetRange | None = None, *, stamps_ms: OffsetRange | None = None) -> list[str]:
+        """Names of the data files that may hold rows of such offsets, in any partition, and of such timestamps."""
 
     def read(self, file: str, columns: Sequence[str]) -> Any:
         """Columns of one of `files`, as a pyarrow table. May be called by several threads."""

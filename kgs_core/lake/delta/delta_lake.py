@@ -28,9 +28,6 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange
 from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
 
-_LOWEST, _HIGHEST = "min._offset", "max._offset"
-_EARLIEST = "min._timestamp"
-
 
 class DeltaLake(Lake):
     """Port `Lake`."""
@@ -165,15 +162,12 @@ class PinnedDelta:
                 f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
             )
 
-    def files(self, offsets: OffsetRange | None = None, *, before_ms: int | None = None) -> list[str]:
+    def files(self, offsets: OffsetRange | None = None, *, stamps_ms: OffsetRange | None = None) -> list[str]:
         """See `PinnedTable`."""
         adds = pa.table(self._handle.get_add_actions(flatten=True))
-        if before_ms is not None and _EARLIEST in adds.column_names:
-            stamps = adds[_EARLIEST].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-            adds = adds.filter(pc.fill_null(pc.less(stamps, before_ms * 1000), True))  # noqa: FBT003 - as below
-        if offsets is not None and {_LOWEST, _HIGHEST} <= set(adds.column_names):
-            outside = pc.or_(pc.less(adds[_HIGHEST], offsets.start), pc.greater_equal(adds[_LOWEST], offsets.end))
-            adds = adds.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say
+        adds = _overlapping(adds, "_offset", offsets)
+        us = None if stamps_ms is None else OffsetRange(stamps_ms.start * 1000, stamps_ms.end * 1000)
+        adds = _overlapping(adds, "_timestamp", us)
         paths = [unquote(path) for path in adds["path"].to_pylist()]  # a URI in the log
         names = self._handle.metadata().partition_columns
         columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
@@ -193,3 +187,19 @@ class PinnedDelta:
             elif name not in rows.column_names:  # the column came later than the file
                 rows = rows.append_column(name, pa.nulls(rows.num_rows))
         return rows.select(list(columns))
+
+
+def _overlapping(adds: pa.Table, column: str, wanted: OffsetRange | None) -> pa.Table:
+    """Files that may hold values of a range: by their statistics, and those that have none."""
+    lowest, highest = f"min.{column}", f"max.{column}"
+    if wanted is None or not {lowest, highest} <= set(adds.column_names):
+        return adds
+    first, last = (_whole(adds[name]) for name in (lowest, highest))
+    outside = pc.or_(pc.less(last, wanted.start), pc.greater_equal(first, wanted.end))
+    return adds.filter(pc.invert(pc.fill_null(outside, False)))  # noqa: FBT003 - a file that does not say
+
+
+def _whole(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers as they are, times in microseconds."""
+    is_time = pa.types.is_timestamp(values.type)
+    return values.cast(pa.timestamp("us", tz=values.type.tz)).cast(pa.int64()) if is_time else values

@@ -76,7 +76,7 @@ class CompleteView(Closing):
             return []
         found: list[int] = []
         least = min(before.get(p, 0) for p in view.positions)
-        for file in pinned.files(OffsetRange(least, max(moved)), before_ms=until_ms):
+        for file in pinned.files(OffsetRange(least, max(moved)), stamps_ms=OffsetRange(0, until_ms)):
             rows = pinned.read(file, [*IDENTITY, "_timestamp"]).filter(pc.field("_topic_id") == view.topic_id)
             from_ = pa.array([before.get(p, 0) for p in rows["_partition"].to_pylist()], pa.int64())
             stamps = rows["_timestamp"].cast(pa.int64())

@@ -1,0 +1,85 @@
+"""Tables as arguments of a user's assets: which rows, as what, and what is refused."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from kgs_core.errors import ConfigError
+from kgs_dagster.table_loader import TableLoader
+from tests.configuration import text_of
+
+DAY = datetime(2026, 11, 1, tzinfo=UTC)
+RULES = [{"topic": "orders", "table": "bronze/orders"}, {"pattern": "many.*", "table": "bronze/{topic}"}]
+HOURS = ("g", "lake", "bronze", "orders_hours")
+TABLE = ("g", "lake", "bronze", "orders")
+
+
+@pytest.fixture
+def loader(tmp_path):
+    config = tmp_path / "kgs.yaml"
+    config.write_text(text_of(lake={"root": str(tmp_path / "lake")}, topics=RULES))
+    for hours in (range(3), range(2, 30)):  # two files that overlap
+        stamps = pa.array([DAY + timedelta(hours=h) for h in hours], pa.timestamp("us", tz="UTC"))
+        rows = pa.table({"n": pa.array(hours, pa.int64()), "_timestamp": stamps})
+        write_deltalake(tmp_path / "lake/bronze/orders", rows, mode="append")
+    return TableLoader(config=str(config))
+
+
+def loaded(loader, key, kind, partitions=None, partition=None):
+    """What an asset that has the table as its argument is given."""
+    seen = []
+
+    @dg.asset(ins={"rows": dg.AssetIn(dg.AssetKey(key), input_manager_key="kgs")}, partitions_def=partitions)
+    def mine(rows: kind) -> None:
+        seen.append(rows)
+
+    hours = dg.HourlyPartitionsDefinition("2026-11-01-00:00") if key == HOURS else None
+    spec = dg.AssetSpec(key, partitions_def=hours)
+    result = dg.materialize(
+        [spec, mine], resources={"kgs": loader}, partition_key=partition, selection=[mine], raise_on_error=False
+    )
+    if not result.success:
+        (event,) = result.get_step_failure_events()
+        return event.step_failure_data.error.cause.message
+    return seen[0]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.Table])
+def test_a_table_is_what_the_argument_is_annotated_with(loader, kind):
+    found = loaded(loader, TABLE, kind)
+    assert isinstance(found, kind)
+    assert sorted(found["n"].to_pylist() if kind is pa.Table else found["n"]) == sorted([*range(3), *range(2, 30)])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "partition", "expected"),
+    [
+        (dg.DailyPartitionsDefinition("2026-11-01"), "2026-11-01", [0, 1, 2, *range(2, 24)]),
+        (dg.HourlyPartitionsDefinition("2026-11-01-00:00"), "2026-11-01-02:00", [2, 2]),
+        (dg.HourlyPartitionsDefinition("2026-11-01-00:00"), "2026-11-03-00:00", []),
+    ],
+)
+def test_of_complete_hours_only_the_rows_of_the_partition_are_read(loader, partitions, partition, expected):
+    assert sorted(loaded(loader, HOURS, pd.DataFrame, partitions, partition)["n"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "words"),
+    [
+        (("g", "lake", "other"), pd.DataFrame, "no table of"),
+        (("g", "lake", "bronze", "manyany"), pd.DataFrame, "several tables"),
+        (TABLE, dict, "builtins.dict: a table is loaded as pandas.DataFrame"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_in_words(loader, key, kind, words):
+    assert words in loaded(loader, key, kind)
+
+
+def test_nothing_is_stored(loader):
+    with pytest.raises(ConfigError, match="stores nothing"):
+        loader.handle_output(dg.build_output_context(asset_key=dg.AssetKey(TABLE)), 1)
