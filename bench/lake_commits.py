@@ -42,7 +42,7 @@ class LakePlan:
     """What to measure.
 
     Attributes:
-        stores: of `disk`, `s3`, `azure` and `gcs`.
+        stores: of `disk`, `fsync` (a disk with `lake.fsync`), `s3`, `azure` and `gcs`.
         writers: numbers of writers.
         partitions: of each writer.
         delay_s: added to each request to a store of objects.
@@ -106,8 +106,9 @@ def run_lake_bench(plan: LakePlan, say: Callable[[str], None]) -> list[LakeRow]:
             say(f"{store}, {writers} writers, {commit}")
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kgs-bench-")))
-                place = _BenchLake(Storage(str(folder)), Storage(str(folder)), None)
-                if store != "disk":
+                disk = Storage(str(folder), fsync=store == "fsync")
+                place = _BenchLake(disk, disk, None)
+                if store in OBJECT_SERVERS:
                     server = stack.enter_context(OBJECT_SERVERS[store](folder))
                     proxy = stack.enter_context(DelayProxy(server.port, plan.delay_s))
                     place = _BenchLake(server.storage("bench"), server.storage("bench", proxy.port), proxy)
@@ -124,10 +125,10 @@ class _BenchLake(NamedTuple):
 
 
 def _run(plan: LakePlan, store: str, writers: int, commit: CommitWay, place: _BenchLake) -> LakeRow:
-    near, (root, options), proxy = place.near, (place.far.root, dict(place.far.options)), place.proxy
-    lake_at(root, options).table(TABLE, SCHEMA).create()
+    near, far, proxy = place
+    lake_at(far).table(TABLE, SCHEMA).create()
     counted = _counter(proxy)
-    records = _in_processes(root, options, writers, commit, plan, counted)
+    records = _in_processes(far, writers, commit, plan, counted)
     requests = counted()
     seconds = sorted(round(s, 3) for record in records for s in record.commit_s)
     per_writer = [len(record.commit_s) for record in records]
@@ -165,13 +166,13 @@ def _counter(proxy: DelayProxy | None) -> Callable[[], dict[str, int]]:
 
 
 def _in_processes(
-    root: str, options: dict[str, str], writers: int, commit: CommitWay, plan: LakePlan, started: Callable[[], object]
+    far: Storage, writers: int, commit: CommitWay, plan: LakePlan, started: Callable[[], object]
 ) -> list[WriterRecord]:
     processes = min(PROCESSES, writers)
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(processes + 1)
     jobs = [
-        WriterJob(root, options, commit, tuple(range(first, writers, processes)), plan.partitions, plan.seconds)
+        WriterJob(far, commit, tuple(range(first, writers, processes)), plan.partitions, plan.seconds)
         for first in range(processes)
     ]
     with ProcessPoolExecutor(processes, context, _keep_barrier, (barrier,)) as pool:

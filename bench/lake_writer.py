@@ -36,8 +36,7 @@ class WriterJob:
         seconds: how long they write.
     """
 
-    root: str
-    options: dict[str, str]
+    storage: Storage
     commit: CommitWay
     writers: tuple[int, ...]
     partitions: int
@@ -62,9 +61,10 @@ class WriterRecord:
     errors: list[str]
 
 
-def lake_at(root: str, options: dict[str, str], commits: CommitWay = "auto") -> Lake:
+def lake_at(storage: Storage, commits: CommitWay = "auto") -> Lake:
     """A lake with the settings that a user writes, the defaults, and this way of committing."""
-    return open_lake(LakeSettings.model_validate({"root": root, "storage_options": options}), commits=commits)
+    given = {"root": storage.root, "storage_options": {**storage.options}, "fsync": storage.fsync}
+    return open_lake(LakeSettings.model_validate(given), commits=commits)
 
 
 def run_writers(job: WriterJob, meet: Callable[[], object]) -> list[WriterRecord]:
@@ -92,8 +92,8 @@ class _Writer:
     def __init__(self, job: WriterJob, number: int) -> None:
         first = number * job.partitions
         self._partitions = range(first, first + job.partitions)
-        self._storage = Storage(job.root, job.options)
-        self._table = lake_at(job.root, job.options, job.commit).table(TABLE, SCHEMA)
+        self._storage = job.storage
+        self._table = lake_at(job.storage, job.commit).table(TABLE, SCHEMA)
         self.record = WriterRecord(number, [], 0, {}, [])
 
     def open(self) -> None:

@@ -20,8 +20,12 @@ def table_at(storage, kind=TableLog, name="t", commits="auto"):
     return table
 
 
+def batch_of(*values):
+    return pa.record_batch([pa.array(values, pa.int64())], schema=SCHEMA)
+
+
 def file_of(storage, *values, name="t"):
-    return write_table(storage, name, [pa.record_batch([pa.array(values, pa.int64())], schema=SCHEMA)], SCHEMA)
+    return write_table(storage, name, [batch_of(*values)], SCHEMA)
 
 
 def values_in(storage, name="t"):

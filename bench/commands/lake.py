@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _WIDTH_IN_LOG = 180
 _UNKNOWN = "-"
-_STORES = ("disk", "s3", "azure", "gcs")
+_STORES = ("disk", "fsync", "s3", "azure", "gcs")
 _COMMITS: "tuple[CommitWay, ...]" = ("direct", "combined", "auto")
 _MOST_WRITERS = 1000
 
@@ -23,7 +23,9 @@ _MOST_WRITERS = 1000
 @click.command("lake")
 @click.option("--writers", default="1,16,64", metavar="N,N", help="Writers on one table.")
 @click.option("--partitions", type=click.IntRange(1, 10_000), default=1, help="Of each writer.")
-@click.option("--store", default="disk,s3", help="Of disk, s3, azure and gcs: a server of each on this machine.")
+@click.option(
+    "--store", default="disk,s3", help="Of disk, fsync (a disk with lake.fsync); s3, azure, gcs: servers of them here."
+)
 @click.option("--delay-ms", type=click.FloatRange(0, 10_000), default=30.0, help="Added to each request to a server.")
 @click.option("--seconds", type=click.FloatRange(1, 3600), default=30.0, help="Of each run.")
 @click.option("--commit", default="direct,combined", help="How: direct, combined, auto (as consumers do).")

@@ -85,6 +85,13 @@ class LakeSettings(Section):
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
+    fsync: Annotated[bool, Field(description="give true or false")] = False
+
+    @model_validator(mode="after")
+    def _fsync_is_of_disks(self) -> Self:
+        if self.fsync and "://" in self.root:
+            raise ValueError("fsync is for local disks, a store keeps what it has taken: remove it")
+        return self
 
     @field_validator("storage_options")
     @classmethod

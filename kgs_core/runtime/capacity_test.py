@@ -149,7 +149,7 @@ class _Pass(Closing):
 
     def __init__(self, trial: Settings, backlog: _Backlog, admin: KafkaAdmin, spark: "SparkSession") -> None:
         client = reading_client(trial)
-        storage = Storage(trial.lake.root, trial.lake.storage_options)
+        storage = Storage.of(trial.lake)
         self._backlog = backlog
         self._batch_bytes = trial.consumer.batch_bytes
         self._offsets = GroupOffsets(client, trial.group)
@@ -266,7 +266,7 @@ def _group_removed(trial: Settings, admin: KafkaAdmin) -> Iterator[None]:
 
 @contextmanager
 def _cleaned_up(settings: Settings, name: str) -> Iterator[None]:
-    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    storage = Storage.of(settings.lake)
     try:
         yield
     finally:

@@ -65,7 +65,7 @@ class ConsumerContext:
     def runner(self) -> BatchRunner:
         """The runner of batches."""
         settings = self._settings
-        storage = Storage(settings.lake.root, settings.lake.storage_options)
+        storage = Storage.of(settings.lake)
         context = TaskContext(reading_client(settings), storage, crash_plan(), formats=settings.formats)
         if _is_local():
             _log.warning("%s=local: batches are run without Spark", RUNNER)

@@ -46,10 +46,19 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         with replacement(path) as partial:
             yield partial
-            with partial.open("rb") as file:
-                os.fsync(file.fileno())
+            flush(partial)
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unwritable').lower()}: name another file"]) from None
+
+
+def flush(*paths: str | Path) -> None:
+    """Put the contents of files, and the names in folders, on the disk, in this order."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -14,8 +14,8 @@ from kgs_core.lake.files.storage import Storage
 def written(tmp_path):
     """A lake with two writers of two partitions each, and what they saw."""
     root = str(tmp_path)
-    lake_at(root, {}).table(TABLE, SCHEMA).create()
-    records = run_writers(WriterJob(root, {}, "direct", (0, 1), 2, 0.3), lambda: None)
+    lake_at(Storage(root)).table(TABLE, SCHEMA).create()
+    records = run_writers(WriterJob(Storage(root), "direct", (0, 1), 2, 0.3), lambda: None)
     assert [record.errors for record in records] == [[], []]
     assert all(record.commit_s for record in records)
     return tmp_path, records

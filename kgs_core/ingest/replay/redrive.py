@@ -122,7 +122,7 @@ class TopicRedrive(Closing):
     def __init__(self, settings: Settings, lake: Lake, spec: TableSpec, *, dry_run: bool) -> None:
         """See `Redrive.run`."""
         self._lake = lake
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._storage = Storage.of(settings.lake)
         self._group = settings.group
         self._is_dry = dry_run
         self.spec = spec

@@ -13,15 +13,16 @@ from deltalake import DeltaTable
 from pyarrow import fs
 
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, TransientError, UnsafeError, one_line
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.delta_maintenance import maintain_table, opened_table
+from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
 from kgs_core.lake.delta.table_log import TableLog
+from kgs_core.lake.delta.whole_table import opened_table, whole_table
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 from kgs_core.lake.files.storage import Storage
@@ -36,7 +37,7 @@ class DeltaLake(Lake):
         self._settings = settings
         self._consumer = consumer
         self._commits = commits
-        self._storage = Storage(settings.root, settings.storage_options)
+        self._storage = Storage.of(settings)
         self._turns: dict[str, threading.Lock] = {}
 
     @property
@@ -83,6 +84,8 @@ class DeltaLake(Lake):
         """See `Lake`."""
         try:
             found = opened_table(self._storage, name)
+        except PortError:
+            raise
         except Exception as e:
             raise TransientError(f"table {name}: {one_line(e)}") from e
         if found is None:
@@ -103,7 +106,7 @@ class DeltaLake(Lake):
 
     def pin(self, name: str) -> "PinnedDelta | None":
         """See `Lake`."""
-        handle = opened_table(self._storage, name)
+        handle = whole_table(self._storage, name)
         return None if handle is None else PinnedDelta(self._storage, name, handle)
 
     def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:

@@ -26,10 +26,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgs_core.errors import PermanentError, PortError, TransientError, one_line
-from kgs_core.lake.delta.log_store import LogListing, LogStore, entry_name, last_checkpoint, log_store
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.lake.delta.log_store import LAST_CHECKPOINT, LogListing, LogStore, entry_name, last_checkpoint, log_store
 from kgs_core.lake.files.storage import Storage
 
+CURE = "restore it, or put the log back to before it (docs/reliability.md: after a power cut)"
 TRIES = 5
 _THREADS = 32
 
@@ -48,6 +49,7 @@ class LogState:
         changed: number of the last entry, as far as is known, that holds metadata or protocol; or of the checkpoint
             that the reading began at.
         maker: the writer that made the entry; empty where it is not known.
+        ours: number of the newest entry, as far as is known, that a writer of kgs made; or of the checkpoint.
     """
 
     version: int
@@ -56,10 +58,12 @@ class LogState:
     changed: int
     maker: str = ""
     batches: int = 0
+    ours: int = -1
 
     def followed_by(self, version: int, stamp: str, apps: Mapping[str, int], maker: str, batches: int) -> "LogState":
         """The state after one more entry, which changes neither metadata nor protocol."""
-        return LogState(version, stamp, {**self.apps, **apps}, self.changed, maker, batches)
+        ours = version if maker else self.ours
+        return LogState(version, stamp, {**self.apps, **apps}, self.changed, maker, batches, ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,10 @@ def read_state(log: LogStore) -> LogState | None:
     if noted is not None and noted not in listing.checkpoints:
         listing = log.since(None)
     base = max(listing.checkpoints, default=-1)
+    if noted is not None and noted > base:
+        raise LogBrokenError(
+            f"checkpoint {noted:020d}.checkpoint.parquet, which {LAST_CHECKPOINT} names, is missing: {CURE}"
+        )
     apps: dict[str, int] = {}
     for name in listing.checkpoints.get(base, []):
         apps |= _of_checkpoint(log.read(name), name)
@@ -88,15 +96,17 @@ def read_state(log: LogStore) -> LogState | None:
     if not tail and base < 0:
         return None
     if tail != list(range(base + 1, base + 1 + len(tail))):
-        raise LogBrokenError(f"its log has a hole after version {base}: restore _delta_log")
-    changed = max(base, 0)
+        missing = next(version for version in range(base + 1, tail[-1]) if version not in listing.stamps)
+        raise LogBrokenError(f"log entry {entry_name(missing)} is missing, and later ones are not: {CURE}")
+    changed, ours = max(base, 0), base
     for version, entry in _entries(log, tail):
         apps |= entry.apps
         changed = version if entry.changes_table else changed
+        ours = version if entry.maker else ours
     newest = tail[-1] if tail else base
     if newest not in listing.stamps:  # a checkpoint whose own entry was cleaned away: a number without a stamp
         listing.stamps[newest] = ""
-    return LogState(newest, listing.stamps[newest], apps, changed)
+    return LogState(newest, listing.stamps[newest], apps, changed, ours=ours)
 
 
 def next_state(log: LogStore, state: LogState) -> LogState | None:
@@ -156,9 +166,8 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
     """Version of every application id in the table's log; empty where there is no table.
 
     Raises:
-        PermanentError: an entry that should be there is missing or broken; or the folder may not be read, or has files
-            where folders should be.
-        UnsafeError: its path is none that a table can have.
+        UnsafeError: an entry that should be there is missing or broken; or its path is none that a table can have.
+        PermanentError: the folder may not be read, or has files where folders should be.
         TransientError: the store did not answer.
     """
     problem: Exception | None = None
@@ -174,7 +183,7 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
         else:
             return dict(state.apps) if state else {}
     if isinstance(problem, LogBrokenError):
-        raise PermanentError(f"table {table}: {problem}")
+        raise UnsafeError(f"table {table}: {problem}")
     if isinstance(problem, (PermissionError, IsADirectoryError, NotADirectoryError)):
         raise PermanentError(f"table {table}: {one_line(problem)}: give the right to read it, or move it away")
     raise TransientError(f"table {table}: {one_line(problem) if problem else ''}") from problem
@@ -197,20 +206,36 @@ def _of_checkpoint(data: bytes, name: str) -> dict[str, int]:
         column = pq.read_table(pa.BufferReader(data), columns=["txn"])["txn"].drop_null()
         return {str(txn["appId"]): int(txn["version"]) for txn in column.to_pylist() if txn["appId"] is not None}
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as e:
-        raise LogBrokenError(f"checkpoint {name} cannot be read: restore it") from e
+        raise LogBrokenError(f"checkpoint {name} cannot be read: {CURE}") from e
 
 
-def _parsed(text: bytes, name: str) -> _Entry:
+def _actions(text: bytes, name: str) -> list[Any]:
     try:
         actions = [json.loads(line) for line in text.splitlines() if line]
     except (ValueError, RecursionError) as e:
-        raise LogBrokenError(f"log entry {name} is not whole: restore it") from e
+        raise LogBrokenError(f"log entry {name} is not whole: {CURE}") from e
+    if not actions:
+        raise LogBrokenError(f"log entry {name} is empty: {CURE}")
     if not all(isinstance(action, dict) for action in actions):
-        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it")
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: {CURE}")
+    return actions
+
+
+def added_files(text: bytes, name: str) -> list[str]:
+    """Paths, as they are written there, of the files that an entry adds.
+
+    Raises:
+        LogBrokenError: the entry is not whole.
+    """
+    return [str(action["add"]["path"]) for action in _actions(text, name) if "add" in action]
+
+
+def _parsed(text: bytes, name: str) -> _Entry:
+    actions = _actions(text, name)
     try:
         apps = {str(a["txn"]["appId"]): int(a["txn"]["version"]) for a in actions if "txn" in a}
         made: dict[str, Any] = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
         changes_table = any("metaData" in a or "protocol" in a for a in actions)
         return _Entry(apps, changes_table, str(made.get("writer", "")), int(made.get("batches", 0)))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as e:
-        raise LogBrokenError(f"log entry {name} is another kind of JSON: restore it") from e
+        raise LogBrokenError(f"log entry {name} is another kind of JSON: {CURE}") from e

@@ -7,11 +7,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_optimize import rearrange
 from kgs_core.lake.delta.intent_store import intent_store
+from kgs_core.lake.delta.whole_table import flush_from, opened_table, whole_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
@@ -34,13 +34,13 @@ def maintain_table(
             of the table counts instead.
 
     Raises:
-        UnsafeError: a shorter retention.
+        UnsafeError: a shorter retention, or a log that is broken.
         TransientError: the store did not answer.
     """
     if retention_h < MIN_RETENTION_H:
         raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")
     began = time.monotonic()
-    table = _load(storage, name)
+    table = _load(storage, name, whole_table)  # what is torn must not be compacted
     if table is None:
         return None
     before = _size(table)
@@ -54,20 +54,15 @@ def maintain_table(
     return Upkeep(name, files, sizes, removed, removed_bytes, seconds, "; ".join(problems) or None)
 
 
-def opened_table(storage: Storage, name: str) -> DeltaTable | None:
-    """The table as it is now; None: it is not there."""
-    uri, options = storage.uri(name), storage.delta_options()
-    try:  # not `is_deltatable`: it holds Python's lock until the store answers, and heartbeats would stop
-        return DeltaTable(uri, storage_options=options)
-    except TableNotFoundError:
-        return None
-
-
-def _load(storage: Storage, name: str) -> DeltaTable | None:
+def _load(
+    storage: Storage, name: str, look: Callable[[Storage, str], DeltaTable | None] = opened_table
+) -> DeltaTable | None:
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return opened_table(storage, name)
+            return look(storage, name)
+        except UnsafeError:
+            raise
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike
             problem = e
             time.sleep(0.05 * 2**attempt)
@@ -92,7 +87,9 @@ def _compact(storage: Storage, name: str, layout: TableLayout) -> list[str]:
         if table is None:
             return [*problems, f"{what}: the table is gone"]
         try:
+            since = table.version()
             step(table)
+            flush_from(storage, name, since)
         except Exception as e:  # noqa: BLE001 - as above
             problems.append(f"{what}: {one_line(e)}")
     return problems

@@ -32,7 +32,7 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 import pyarrow as pa
@@ -41,11 +41,12 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.combined_commit import CombinedCommits
-from kgs_core.lake.delta.delta_maintenance import opened_table
+from kgs_core.lake.delta.delta_log import LogBrokenError
 from kgs_core.lake.delta.log_store import EntryExistsError
 from kgs_core.lake.delta.pace import MOST_RACES, TRIES, CommitWay, Pace, pause_after_error
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.table_properties import wanted_properties
+from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.rule.commit_rule import CommitDecision, judge
 from kgs_core.ports import CommitOutcome, FileWritten
@@ -84,6 +85,9 @@ class DeltaTopicTable:
         described = [f.with_metadata({"comment": words[f.name]}) if f.name in words else f for f in self.schema]
 
         def attempt() -> None:
+            with suppress(TableNotFoundError):
+                self._log.refreshed()
+                return
             try:
                 DeltaTable.create(
                     self._log.uri,
@@ -204,4 +208,5 @@ class DeltaTopicTable:
                 problem = e
             self._log.connect_anew()
             time.sleep(pause_after_error(attempt))
-        raise TransientError(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
+        kind = UnsafeError if isinstance(problem, LogBrokenError) else TransientError
+        raise kind(f"table {self.name}: {one_line(problem) if problem else ''}") from problem

@@ -24,11 +24,12 @@ from uuid import uuid4
 
 from kgs_core.lake.files.object_store import object_store
 from kgs_core.lake.files.storage import Storage
+from kgs_core.system.files import flush
 
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
-_ENTRY = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+ENTRY = re.compile(r"(\d{20})\.json")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
 _OLD_S = 3600.0  # no log is kept for less (lake.log_retention_h)
 
 
@@ -86,7 +87,7 @@ def log_store(storage: Storage, table: str) -> LogStore:
     """The log of a table."""
     if storage.is_in_objects:
         return ObjectLog(storage, table)
-    return DiskLog(Path(storage.uri(table), LOG_FOLDER))
+    return DiskLog(Path(storage.uri(table), LOG_FOLDER), fsync=storage.fsync)
 
 
 def entry_name(version: int) -> str:
@@ -107,9 +108,9 @@ def _sorted_out(names: Iterable[tuple[str, str]]) -> LogListing:
     stamps: dict[int, str] = {}
     parts: dict[int, dict[int, list[str]]] = {}
     for name, stamp in names:
-        if match := _ENTRY.fullmatch(name):
+        if match := ENTRY.fullmatch(name):
             stamps[int(match[1])] = stamp
-        elif match := _CHECKPOINT.fullmatch(name):
+        elif match := CHECKPOINT.fullmatch(name):
             parts.setdefault(int(match[1]), {}).setdefault(int(match[2] or 1), []).append(name)
     whole = {
         version: sorted(found)
@@ -123,8 +124,9 @@ def _sorted_out(names: Iterable[tuple[str, str]]) -> LogListing:
 class DiskLog(LogStore):
     """Port `LogStore` on a local disk."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, fsync: bool = False) -> None:
         self._folder = folder
+        self._fsync = fsync
 
     def since(self, version: int | None) -> LogListing:
         """See `LogStore`."""
@@ -177,10 +179,14 @@ class DiskLog(LogStore):
         temporary = self._folder / f"{name}#{uuid4().int}"
         try:
             temporary.write_bytes(data)
+            if self._fsync:
+                flush(temporary)
             try:
                 os.link(temporary, self._folder / name)
             except FileExistsError as e:
                 raise EntryExistsError(name) from e
+            if self._fsync:
+                flush(self._folder)
             stamp = self._stamp(temporary.name)
         finally:
             with suppress(OSError):

@@ -7,31 +7,34 @@ is of no consequence, and `kgs maintain` does the same. One at a time in a proce
 """
 
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 
 from deltalake import DeltaTable
+
+from kgs_core.lake.delta.whole_table import flush_from
+from kgs_core.lake.files.storage import Storage
 
 CLEAN_EVERY = 10
 _at_work = threading.Lock()
 
 
-def keep_short(uri: str, options: Mapping[str, str], version: int, interval: int) -> None:
+def keep_short(storage: Storage, name: str, version: int, interval: int) -> None:
     """Start the upkeep that entry `version`, committed by this process, makes due."""
     if version % interval or not _at_work.acquire(blocking=False):
         return
     cleans = version % (interval * CLEAN_EVERY) == 0
     try:
-        threading.Thread(target=_keep, args=(uri, dict(options), cleans), name="log-upkeep", daemon=True).start()
+        threading.Thread(target=_keep, args=(storage, name, cleans), name="log-upkeep", daemon=True).start()
     except RuntimeError:  # no more threads: the next one does it
         _at_work.release()
 
 
-def _keep(uri: str, options: dict[str, str], cleans: bool) -> None:  # noqa: FBT001
+def _keep(storage: Storage, name: str, cleans: bool) -> None:  # noqa: FBT001
     try:
         with suppress(Exception):  # of the store, or of a table that is gone: the next one does it
-            table = DeltaTable(uri, storage_options=options)
+            table = DeltaTable(storage.uri(name), storage_options=storage.delta_options())
             table.create_checkpoint()
+            flush_from(storage, name, table.version())
             if cleans:
                 table.cleanup_metadata()
     finally:

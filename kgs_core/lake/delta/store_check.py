@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.log_entry import entry_of
 from kgs_core.lake.delta.log_store import LOG_FOLDER, log_store
 from kgs_core.lake.delta.probe import probe, probe_place, refusal, remove_probe
+from kgs_core.lake.delta.whole_table import whole_table
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
@@ -52,6 +54,7 @@ def check_store(storage: Storage) -> Iterator[StoreFinding]:
         ("make, commit, compact and read a Delta table", _delta_table),
         ("give files the time of this machine's clock", _clock),
         ("delete", _delete),
+        *(() if storage.is_in_objects else (("find every table whole", lambda *_: _tables(storage)),)),
     )
     answers = True
     try:
@@ -156,6 +159,20 @@ def _clock(storage: Storage, table: str) -> str:
             "files: set this machine's clock"
         )
     return f"{skew:+.0f} s"
+
+
+def _tables(storage: Storage) -> str:
+    """All that lie below the root, as consumers look at them; those that a power cut has torn are named."""
+    root, torn = Path(storage.root), []
+    names = sorted(str(log.parent.relative_to(root)) for log in root.rglob(LOG_FOLDER))
+    for name in names:
+        try:
+            whole_table(storage, name)
+        except PortError as e:
+            torn.append(str(e))
+    if torn:
+        raise UnsafeError("; ".join(torn))
+    return f"{len(names)} tables"
 
 
 def _delete(storage: Storage, table: str) -> str:

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
+from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ProtocolError, TransientError
@@ -21,6 +22,7 @@ from kgs_core.lake.delta.log_entry import entry_of, metadata_entry
 from kgs_core.lake.delta.log_store import LogStore, log_store
 from kgs_core.lake.delta.log_upkeep import keep_short
 from kgs_core.lake.delta.table_properties import check_table
+from kgs_core.lake.delta.whole_table import check_files, flush_from
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import PLAIN, FileWritten, TableLayout
@@ -141,7 +143,7 @@ class TableLog:
             EntryExistsError: the number is taken.
             Exception: the entry may be there, now or later.
         """
-        stamp = self._create(state.version + 1, entry_of(batches, self.writer))
+        stamp = self._create(state, entry_of(batches, self.writer))
         versions = {app: version for batch in batches for app, version in batch.versions.items()}
         self.state = state.followed_by(state.version + 1, stamp, versions, self.writer, len(batches))
 
@@ -152,14 +154,17 @@ class TableLog:
             EntryExistsError: the number is taken.
             Exception: the entry may be there, now or later.
         """
-        self._create(state.version + 1, metadata_entry(metadata, added, self.writer))
+        self._create(state, metadata_entry(metadata, added, self.writer))
         self.state = None
 
-    def _create(self, number: int, entry: bytes) -> str:
+    def _create(self, state: LogState, entry: bytes) -> str:
+        number = state.version + 1
+        if state.ours < state.version:
+            flush_from(self.storage, self.name, state.ours + 1)
         stamp = self.connected().create(number, entry)
         if abs(time.time() - self.looked_s) > SURE_S:
             raise TimeoutError(f"entry {number} was made long after the log was looked at")
-        keep_short(self.uri, self.options, number, self.lake.checkpoint_interval)
+        keep_short(self.storage, self.name, number, self.lake.checkpoint_interval)
         return stamp
 
     def check_file(self, file: FileWritten) -> None:
@@ -197,8 +202,16 @@ class TableLog:
     def _read_anew(self) -> LogState:
         """The newest state of a table whose schema, properties and protocol, as of then, were looked at."""
         self.state = None
-        handle = DeltaTable(self.uri, storage_options=self.options)
+        try:
+            handle = DeltaTable(self.uri, storage_options=self.options)
+        except TableNotFoundError:
+            raise
+        except Exception:
+            read_state(self.connected())  # says what is broken, in words
+            raise
         state = read_state(self.connected())
+        if not self.was_there:
+            check_files(self.storage, self.name, handle)
         if state is None or state.changed > handle.version():
             raise LogBrokenError("its log changed while it was read")
         check_table(handle, self.name, self.schema, self.layout.partition_by)

@@ -23,9 +23,9 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.delta_maintenance import opened_table
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.newest_rows import DELETED, newest
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
@@ -83,7 +83,7 @@ class LatestByKeyTable:
         self._latest = spec.rule.latest_by_key
         self._group = settings.group
         self._spec = spec
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._storage = Storage.of(settings.lake)
         self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
 
     def materialize(self) -> Materialization:

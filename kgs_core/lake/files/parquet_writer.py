@@ -55,6 +55,7 @@ def write_table(
     try:
         storage.make_folders(table_name, folder, beside)
         file = _write(filesystem, path, name, batches, schema)
+        storage.flush(table_name, name)
         return replace(file, partition_values=dict(partition_values)) if partition_values else file
     except Exception as e:
         root = _os_error_of(e)

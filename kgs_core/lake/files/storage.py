@@ -4,12 +4,15 @@ import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from pyarrow import fs
 
 from kgs_core.config.lake_root import split_root
+from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.files.object_store import RETRY_TIMEOUT, object_file_system
+from kgs_core.system.files import flush
 from kgs_core.system.secret_files import with_secrets
 
 
@@ -21,10 +24,17 @@ class Storage:
         root: local path, or an address as `config/lake_root.py` has them, without a trailing slash.
         options: storage options in deltalake's names (AWS_ENDPOINT_URL, AZURE_STORAGE_SAS_TOKEN, ...). Never printed.
             Those that stand in files are read with each use, so that new keys count without a restart.
+        fsync: whether what is committed is on the disk first (`lake.fsync`).
     """
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    fsync: bool = False
+
+    @classmethod
+    def of(cls, lake: LakeSettings) -> Self:
+        """The store that the settings name."""
+        return cls(lake.root, lake.storage_options, lake.fsync)
 
     @property
     def is_in_objects(self) -> bool:
@@ -117,6 +127,13 @@ class Storage:
         names = [name for name in folder.split("/") if name]
         for depth in range(0 if beside else 1, len(names) + 1):
             self.filesystem().create_dir("/".join([path, *names[:depth]]), recursive=False)
+
+    def flush(self, table: str, name: str) -> None:
+        """Put a file of a table on the disk, with its name in each folder up to the table's own, if `fsync` says so."""
+        if self.fsync:
+            folders = name.split("/")[:-1]
+            levels = ["/".join(folders[:depth]) for depth in range(len(folders), -1, -1)]
+            flush(self.path(table, name), *(self.path(table, level) for level in levels))
 
     def path(self, table: str, name: str = "") -> str:
         """Path of a table, or of a file in it, in `filesystem`."""

@@ -28,4 +28,4 @@ def try_store(settings: LakeSettings) -> Iterator["StoreFinding"]:
     from kgs_core.lake.delta.store_check import check_store
     from kgs_core.lake.files.storage import Storage
 
-    return check_store(Storage(settings.root, settings.storage_options))
+    return check_store(Storage.of(settings))

@@ -71,7 +71,7 @@ class KeptBills:
     """Bills of a group by day (UTC), as `Bill.to_dict` gives them, in `<lake.root>/_kgs_bills/<group>/`."""
 
     def __init__(self, settings: Settings) -> None:
-        self._storage = Storage(settings.lake.root, settings.lake.storage_options)
+        self._storage = Storage.of(settings.lake)
         self._group = settings.group
         self._folder = self._storage.path(BILL_FOLDER, settings.group)
 

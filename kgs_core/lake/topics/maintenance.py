@@ -45,7 +45,7 @@ def maintain_lake(
         of_rows = [spec.table, *spec.side_tables.values()]
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
     refuse_unknown_tables(only, layouts, unread)
-    storage = Storage(settings.lake.root, settings.lake.storage_options)
+    storage = Storage.of(settings.lake)
     if not _is_there(storage):
         return
     with maintenance_lock(storage):

@@ -165,15 +165,6 @@ def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
     assert sorted(os.listdir(log)) == before
 
 
-def test_log_entry_that_power_loss_emptied_takes_rows_and_position_away_together(storage, table):
-    fill(storage, table, 3)
-    os.truncate(f"{storage.path('t', '_delta_log')}/{3:020d}.json", 0)
-    fresh = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
-    assert fresh.versions(["a"]) == {"a": 2}
-    assert fresh.commit({"a": 2}, {"a": 3}, [file_of(storage, 2)]) is CommitOutcome.COMMITTED
-    assert values_in(storage) == [0, 1, 2]
-
-
 def _create_and_commit(root, name, barrier):
     storage = Storage(root)
     barrier.wait()
