@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster.settings import experiment_settings
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ExperimentResource(dg.ConfigurableResource[None]):
         own = Path(instance.storage_directory()) / "experiments"
         return ExperimentFolder(experiment_settings().folder or own)
 
-    def recording(self, name: str) -> Path:
+    def recording(self, name: str) -> AnyPath:
         """A file of a recorded load, which must lie in the folder for them, also by way of links.
 
         Raises:
@@ -58,9 +59,13 @@ class ExperimentResource(dg.ConfigurableResource[None]):
             )
         if "\0" in name:
             raise ConfigError([f"file: {name!r}: not the name of a file: name another"])
-        root = recordings.resolve()
-        path = (root / name).resolve()
-        if not path.is_relative_to(root):
+        if isinstance(recordings, Path):
+            root = recordings.resolve()
+            path: AnyPath = (root / name).resolve()
+            is_inside = isinstance(path, Path) and path.is_relative_to(root)
+        else:
+            path, is_inside = recordings / name, not name.startswith("/") and ".." not in name.split("/")
+        if not is_inside:
             raise ConfigError([f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"])
         return path
 

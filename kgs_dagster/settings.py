@@ -12,6 +12,7 @@ from kgs_core.config import Settings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath, named_path
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.system.transform_folder import load_client_settings
 
@@ -72,10 +73,10 @@ class ExperimentSettings:
         recordings: where files of recorded loads lie; None: none can be registered.
     """
 
-    folder: Path | None = None
+    folder: AnyPath | None = None
     baselines: tuple[str, ...] = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
     spark_master: str | None = None
-    recordings: Path | None = None
+    recordings: AnyPath | None = None
 
 
 def groups() -> tuple[GroupConfig, ...]:
@@ -124,7 +125,7 @@ def experiment_settings() -> ExperimentSettings:
     """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
 
     Raises:
-        ConfigError: a baseline that there is not, or an address where a folder must be.
+        ConfigError: a baseline that there is not, or an address that cannot be.
     """
     named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
     baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
@@ -133,17 +134,17 @@ def experiment_settings() -> ExperimentSettings:
             [f"KGS_EXPERIMENTS_BASELINES: '{name}': write {baseline_usage()}, with commas between" for name in wrong]
         )
     return ExperimentSettings(
-        _folder_named("KGS_EXPERIMENTS"),
+        _place_named("KGS_EXPERIMENTS"),
         baselines or ExperimentSettings().baselines,
         os.environ.get("KGS_EXPERIMENTS_SPARK") or None,
-        _folder_named("KGS_EXPERIMENTS_RECORDINGS"),
+        _place_named("KGS_EXPERIMENTS_RECORDINGS"),
     )
 
 
-def _folder_named(variable: str) -> Path | None:
+def _place_named(variable: str) -> AnyPath | None:
     named = os.environ.get(variable)
-    if not named:
-        return None
-    if "://" in named:
-        raise ConfigError([f"{variable}: {named}: is an address: name a folder of this machine"])
-    return Path(named).absolute()
+    try:
+        found = named_path(named) if named else None
+    except ConfigError as e:
+        raise ConfigError([f"{variable}: {e}"]) from None
+    return found.absolute() if isinstance(found, Path) else found

@@ -25,6 +25,7 @@ from kgs_core.errors import ConfigError
 from kgs_core.group.controller.capacity import capacity_seen
 from kgs_core.group.controller.plan_request import FORCED_ONLY
 from kgs_core.group.view.group_view import GroupView
+from kgs_core.lake.files.stored_path import named_path
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, WEIGHING, front_of
@@ -221,7 +222,7 @@ def _packing(settings: Settings | None, algorithm: str | None, capacity: float |
 
 def _recorded(speeds: PerPartition | str | Path) -> Load:
     if isinstance(speeds, str | Path):
-        return Load(parse_measurements(read_text(Path(speeds)), str(speeds))[-1].speeds)
+        return Load(parse_measurements(read_text(named_path(speeds)), str(speeds))[-1].speeds)
     return Load(speeds_by_partition(speeds, "speeds"))
 
 
@@ -249,7 +250,7 @@ def _group(
 
         return load_group(settings)
     if isinstance(current, str | Path):
-        return Group(parse_assignment(read_text(Path(current)), str(current))), 0.0, None
+        return Group(parse_assignment(read_text(named_path(current)), str(current))), 0.0, None
     return Group(consumers_by_partition(current, "current")), 0.0, None
 
 

@@ -166,10 +166,12 @@ def read_speeds(path: str | Path, *, capacity: float = DEFAULT_CAPACITY) -> Work
     Raises:
         ConfigError: it cannot be read, or says what cannot be, with line and column.
     """
+    from kgs_core.lake.files.stored_path import named_path
     from kgs_core.simulation.recorded import recorded_workload
     from kgs_core.system.files import read_text
 
-    return recorded_workload(Path(path).stem, parse_measurements(read_text(Path(path)), str(path)), capacity)
+    file = named_path(path)
+    return recorded_workload(file.stem, parse_measurements(read_text(file), str(path)), capacity)
 
 
 def simulate(  # noqa: PLR0913 - keywords with defaults

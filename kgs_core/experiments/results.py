@@ -3,6 +3,7 @@
 A place that cannot be read or written, and a file of something else, raises `ConfigError`, here and in `store`.
 """
 
+import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath
 from kgs_core.simulation.comparison import Replayed
 from kgs_core.simulation.latency import LatencySettings, Stretch
 from kgs_core.simulation.replay import Conditions, Step
 from kgs_core.simulation.workload import parse_key
-from kgs_core.system.files import whole_file
+from kgs_core.system.files import NamedFile, write_whole
 
 SCHEMA = pa.schema(
     [
@@ -81,24 +83,26 @@ def replays_of(table: pa.Table) -> Iterator[Replayed]:
 
 
 def save_results(
-    path: Path, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
+    path: NamedFile, replays: Sequence[Replayed], conditions: Conditions, notes: Mapping[bytes, bytes] | None = None
 ) -> None:
-    """Write a Parquet file that appears when it is whole; `notes` are further metadata of it.
+    """Write a Parquet file; `notes` are further metadata of it.
 
     Raises:
         ConfigError: it cannot be written there.
     """
     schema = SCHEMA.with_metadata({CONDITIONS: json.dumps(asdict(conditions)).encode(), **(notes or {})})
-    with whole_file(path) as partial, pq.ParquetWriter(partial, schema, compression="zstd") as writer:
+    written = io.BytesIO()
+    with pq.ParquetWriter(written, schema, compression="zstd") as writer:
         for one in replays:
             writer.write_table(results_table([one]).replace_schema_metadata(schema.metadata))
+    write_whole(path, written.getvalue())
 
 
 @contextmanager
-def reading(path: Path, *, cure: str, of_another_kind: str) -> Iterator[None]:
-    """What a block that reads a file raises, as a `ConfigError`: the system's word and a cure, or `of_another_kind`."""
+def reading(path: AnyPath, *, cure: str, of_another_kind: str) -> Iterator[Any]:
+    """A file for pyarrow; what the block raises is a `ConfigError`: the system's word, a cure, or `of_another_kind`."""
     try:
-        yield
+        yield path if isinstance(path, Path) else pa.BufferReader(path.read_bytes())
     except OSError as e:
         raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: {cure}"]) from None
     except (pa.ArrowInvalid, LookupError, TypeError, ValueError):

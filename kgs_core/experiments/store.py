@@ -1,4 +1,4 @@
-"""A folder of experiments: loads, the rows of each run, and the summary of all of them, each in a file that is whole.
+"""A folder of experiments, on a disk or in a store of objects, each file of which is whole.
 
 workload/<workload>.parquet                    a row per measurement and partition
 packing_run/<workload>/<algorithm>.parquet     a row per measurement; `:` in the name is `-`
@@ -6,12 +6,12 @@ algorithm_summary.parquet                      a row per experiment run
 <plot>.svg
 """
 
+import io
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +19,14 @@ import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.results import conditions_of, reading, save_results
-from kgs_core.model import TopicPartition
+from kgs_core.lake.files.stored_path import AnyPath, StoredPath
+from kgs_core.model import TopicPartition, grouped
 from kgs_core.packing import ALGORITHMS, parse_name
 from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardinal_bin_score, summarize
 from kgs_core.simulation.pool import LatencySummary
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
-from kgs_core.system.files import whole_file, write_whole
+from kgs_core.system.files import write_whole
 
 _SPEEDS = pa.schema(
     [
@@ -81,23 +82,23 @@ class ExperimentFolder:
     Raises `ConfigError` if a file cannot be read or written, is not there, or is one of something else.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: AnyPath) -> None:
         self.root = root
 
-    def workload_file(self, key: str) -> Path:
+    def workload_file(self, key: str) -> AnyPath:
         """Of a load."""
         return self.root / "workload" / f"{key}.parquet"
 
-    def run_file(self, workload: str, name: str) -> Path:
+    def run_file(self, workload: str, name: str) -> AnyPath:
         """Of one algorithm on one load."""
         return self.root / "packing_run" / workload / f"{name.replace(':', '-')}.parquet"
 
     @property
-    def summary_file(self) -> Path:
+    def summary_file(self) -> AnyPath:
         """Of all experiment runs."""
         return self.root / "algorithm_summary.parquet"
 
-    def register(self, workload: Workload, conditions: Conditions) -> Path:
+    def register(self, workload: Workload, conditions: Conditions) -> AnyPath:
         """Keep a recorded load for good: what an experiment was made with must not change under it.
 
         Raises:
@@ -115,7 +116,7 @@ class ExperimentFolder:
             raise ConfigError([f"workload '{key}': another load has that name, in {path}: choose another"])
         return path
 
-    def save_workload(self, workload: Workload, conditions: Conditions) -> Path:
+    def save_workload(self, workload: Workload, conditions: Conditions) -> AnyPath:
         """Write a load.
 
         Raises:
@@ -159,20 +160,19 @@ class ExperimentFolder:
             ConfigError: a file that cannot be read.
         """
         found: list[Summary] = []
-        for folder in (self.root / "packing_run").glob("*/"):
-            found += _of_load(folder.name, [_run(path) for path in folder.glob("[!.]*.parquet")])
+        files = ((path.parent.name, path) for path in (self.root / "packing_run").glob("*/[!.]*.parquet"))
+        for load, paths in grouped(files).items():
+            found += _of_load(load, [_run(path) for path in paths])
         return sorted(found, key=_place)
 
-    def save_summaries(self, summaries: Sequence[Summary]) -> Path:
+    def save_summaries(self, summaries: Sequence[Summary]) -> AnyPath:
         """Write the summary of all experiment runs.
 
         Raises:
             ConfigError: it cannot be written.
         """
         _make(self.root)
-        with whole_file(self.summary_file) as partial:
-            table = pa.Table.from_pylist([_summary_row(one) for one in summaries], _SUMMARIES)
-            pq.write_table(table, partial, compression="zstd")
+        _save_table(self.summary_file, pa.Table.from_pylist([_summary_row(one) for one in summaries], _SUMMARIES))
         return self.summary_file
 
     def load_summaries(self) -> list[Summary]:
@@ -183,10 +183,10 @@ class ExperimentFolder:
         """
         path = self.summary_file
         of_another_kind = "no summary in it: make the summary again"
-        with reading(path, cure="make the summary first", of_another_kind=of_another_kind):
-            return [_summary_of(row) for row in pq.read_table(path).to_pylist()]
+        with reading(path, cure="make the summary first", of_another_kind=of_another_kind) as file:
+            return [_summary_of(row) for row in pq.read_table(file).to_pylist()]
 
-    def save_plot(self, name: str, svg: str) -> Path:
+    def save_plot(self, name: str, svg: str) -> AnyPath:
         """Write a picture.
 
         Raises:
@@ -227,9 +227,12 @@ def _of_load(load: str, runs: Sequence[tuple[Summary, list[int]]]) -> Iterator[S
         yield replace(summary, cbs=cardinal_bin_score(numbers, least)) if least is not None else summary
 
 
-def _run(path: Path) -> tuple[Summary, list[int]]:
+def _run(path: AnyPath) -> tuple[Summary, list[int]]:
     of_another_kind = "no rows of an experiment run in it: delete it, and make the run again"
-    with reading(path, cure="make the run again", of_another_kind=of_another_kind), pq.ParquetFile(path) as file:
+    with (
+        reading(path, cure="make the run again", of_another_kind=of_another_kind) as there,
+        pq.ParquetFile(there) as file,
+    ):
         summary = _summary_of(json.loads(file.metadata.metadata[_SUMMARY]))
         return summary, file.read(columns=["consumers"])["consumers"].to_pylist()
 
@@ -259,8 +262,7 @@ def _summary_row(one: Summary) -> dict[str, Any]:
     }
 
 
-def _save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
-    """Write a Parquet file that appears when it is whole."""
+def _save_load(path: AnyPath, workload: Workload, conditions: Conditions) -> None:
     schema = _SPEEDS.with_metadata(
         {
             _KEY: workload.key.encode(),
@@ -279,15 +281,20 @@ def _save_load(path: Path, workload: Workload, conditions: Conditions) -> None:
         },
         schema=schema,
     )
-    with whole_file(path) as partial:
-        pq.write_table(table, partial, compression="zstd")
+    _save_table(path, table)
 
 
-def _load_load(path: Path) -> tuple[Workload, Conditions]:
+def _save_table(path: AnyPath, table: pa.Table) -> None:
+    written = io.BytesIO()
+    pq.write_table(table, written, compression="zstd")
+    write_whole(path, written.getvalue())
+
+
+def _load_load(path: AnyPath) -> tuple[Workload, Conditions]:
     """What `_save_load` wrote, partitions in the order in which they were."""
     of_another_kind = "no load in it: delete it, and register the load again"
-    with reading(path, cure="register the load again", of_another_kind=of_another_kind):
-        table = pq.read_table(path)
+    with reading(path, cure="register the load again", of_another_kind=of_another_kind) as file:
+        table = pq.read_table(file)
         notes = table.schema.metadata
         measurements: list[dict[TopicPartition, float]] = [{} for _ in range(int(notes[_COUNT]))]
         for number, topic, partition, speed in zip(*(table[name].to_pylist() for name in _SPEEDS.names), strict=True):
@@ -296,7 +303,9 @@ def _load_load(path: Path) -> tuple[Workload, Conditions]:
         return workload, conditions_of(notes[_CONDITIONS])
 
 
-def _make(folder: Path) -> None:
+def _make(folder: AnyPath) -> None:
+    if isinstance(folder, StoredPath):  # folders are names there
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:

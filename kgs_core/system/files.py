@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 from kgs_core.errors import ConfigError
 
 
-def read_text(path: Path) -> str:
+class NamedFile(Protocol):
+    """As much of `Path` as a file needs that people name; it need not lie on a disk."""
+
+    def exists(self) -> bool: ...  # noqa: D102
+    def read_text(self, encoding: str) -> str: ...  # noqa: D102
+    def write_bytes(self, data: bytes, /) -> object: ...  # noqa: D102
+
+
+def read_text(path: NamedFile) -> str:
     """The text of a file that people name. Raises `ConfigError` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
@@ -26,7 +35,7 @@ def read_text(path: Path) -> str:
 def replacement(path: Path) -> Iterator[Path]:
     """A name beside `path` to write to; `path` is replaced by it at the end of the block, unless that fails.
 
-    Nobody who reads `path` sees half of it. What a power cut leaves of it is not known: see `whole_file`.
+    Nobody who reads `path` sees half of it. What a power cut leaves of it is not known: see `write_whole`.
     """
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -34,21 +43,6 @@ def replacement(path: Path) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A name beside `path` to write to, as `replacement`, for what people name; whole after a power cut, too.
-
-    Raises:
-        ConfigError: it cannot be written there.
-    """
-    try:
-        with replacement(path) as partial:
-            yield partial
-            flush(partial)
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unwritable').lower()}: name another file"]) from None
 
 
 def flush(*paths: str | Path) -> None:
@@ -61,18 +55,31 @@ def flush(*paths: str | Path) -> None:
             os.close(handle)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once, as `whole_file`.
+def write_whole(path: NamedFile, content: bytes) -> None:
+    """Write a file that people name at once, as `replacement`; it is whole after a power cut, too.
 
     Raises:
         ConfigError: it cannot be written there.
     """
-    with whole_file(path) as partial:
-        partial.write_bytes(content)
+    try:
+        if not isinstance(path, Path):
+            path.write_bytes(content)
+            return
+        with replacement(path) as partial:
+            partial.write_bytes(content)
+            flush(partial)
+    except OSError as e:
+        raise ConfigError([f"{path}: {(e.strerror or 'unwritable').lower()}: name another file"]) from None
 
 
-def check_writable(option: str, path: Path) -> None:
+def check_writable(option: str, path: NamedFile) -> None:
     """Raise a `ConfigError` for a place where no file can come to be, before anything is computed."""
+    if not isinstance(path, Path):
+        try:
+            path.exists()
+        except OSError as e:
+            raise ConfigError([f"{option}: {path}: {e.strerror}: name another file"]) from None
+        return
     folder = path.absolute().parent
     if not folder.is_dir():
         raise ConfigError([f"{option}: {path}: its folder does not exist: create it first"])

@@ -3,13 +3,13 @@
 import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster import metadata
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Metadata = dict[str, Any]
 Row = Mapping[str, str | int | float | bool | None]
 
 
-def of_load(load: "Workload", conditions: "Conditions", path: Path) -> Metadata:
+def of_load(load: "Workload", conditions: "Conditions", path: AnyPath) -> Metadata:
     """What a load is like, in consumers of capacity C."""
     fastest = max((speed for speeds in load.measurements for speed in speeds.values()), default=0.0)
     totals = [math.fsum(speeds.values()) / load.capacity for speeds in load.measurements]
@@ -41,17 +41,17 @@ def of_load(load: "Workload", conditions: "Conditions", path: Path) -> Metadata:
         "max_partition_load": _rounded(fastest / load.capacity),
         "hours": len(load.measurements) * conditions.latency.interval_s / 3600,
         "is_recorded": load.spec is None,
-        "path": dg.MetadataValue.path(path),
+        "path": dg.MetadataValue.path(str(path)),
     }
 
 
-def of_run(summary: "Summary", path: Path) -> Metadata:
+def of_run(summary: "Summary", path: AnyPath) -> Metadata:
     """The figures that an experiment run has by itself; CBS takes the other algorithms, too: see algorithm_summary."""
     from kgs_core.simulation.groups import FIGURES
 
     values = {name: figure(summary) for name, figure in FIGURES.items()}
     known = {name: _rounded(value) for name, value in values.items() if value is not None}
-    return {"measurements": summary.measurements, **known, "path": dg.MetadataValue.path(path)}
+    return {"measurements": summary.measurements, **known, "path": dg.MetadataValue.path(str(path))}
 
 
 def _rounded(value: float) -> float:
@@ -89,7 +89,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
     return {"load": "string", "algorithm": "string", "seeds": "int", **dict.fromkeys(names, "float")}
 
 
-def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
+def plots(panels: "Sequence[Chart]", save: Callable[[str], AnyPath]) -> Metadata:
     """The panels as a file that `save` writes, and inline as far as they are small enough."""
     from kgs_core.simulation.charts import svg
 
@@ -110,7 +110,7 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], Path]) -> Metadata:
         rest = rest[count:]
     for number, picture in enumerate(shown):
         found["plot" if len(shown) == 1 else f"plot_{number + 1}"] = dg.MetadataValue.md(picture)
-    found["plot_file"] = dg.MetadataValue.path(file)
+    found["plot_file"] = dg.MetadataValue.path(str(file))
     if rest:
         found["plots_left_out"] = f"{len(rest)} of {len(panels)} panels are in the file only"
     return found

@@ -77,7 +77,7 @@ def _summary() -> dg.AssetsDefinition:
                 "summary": figures.table(figures.group_rows(groups_of(found), _SCORES), figures.columns_of(_SCORES)),
                 "missing": figures.table(missing, {"algorithm": "string", "workload": "string"}),
                 "without_cbs": ", ".join(without) or "none: all published algorithms have replayed every load",
-                "path": dg.MetadataValue.path(path),
+                "path": dg.MetadataValue.path(str(path)),
             },
             check_results=[_complete(missing)],
         )

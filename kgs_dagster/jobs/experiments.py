@@ -1,12 +1,12 @@
 """Jobs of the experiments: experiment runs, the reports on them, and further loads."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 from pydantic import Field
 
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
 from kgs_dagster.assets.experiments import PACKING_RUN
 from kgs_dagster.experiment_resource import ExperimentResource
@@ -105,7 +105,7 @@ def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "Expe
     return [stream_of(config.key).key]
 
 
-def _recorded(config: WorkloadConfig, path: Path, folder: "ExperimentFolder") -> str:
+def _recorded(config: WorkloadConfig, path: AnyPath, folder: "ExperimentFolder") -> str:
     from kgs_core.monitor.speeds.recorded import parse_measurements
     from kgs_core.simulation.latency import LatencySettings
     from kgs_core.simulation.recorded import recorded_workload

@@ -63,6 +63,14 @@ def test_a_file_elsewhere_is_refused_whether_it_is_there_or_not(instance, record
     assert said == f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "nothing/../../there.csv"])
+def test_a_recording_in_a_store_lies_below_the_folder_there(instance, monkeypatch, name):
+    monkeypatch.setenv("KGS_EXPERIMENTS_RECORDINGS", "s3://bucket/recordings")
+    assert str(ExperimentResource().recording("a/week.csv")) == "s3://bucket/recordings/a/week.csv"
+    said = register(instance, name)
+    assert said == f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"
+
+
 def test_a_file_in_the_folder_is_found_by_its_name_or_its_whole_path(recordings):
     for name in ("week.csv", recordings / "week.csv"):
         assert ExperimentResource().recording(str(name)) == recordings / "week.csv"

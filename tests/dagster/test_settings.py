@@ -83,7 +83,10 @@ def test_a_baseline_that_there_is_not_is_refused(environ, name):
 
 
 @pytest.mark.parametrize("variable", ["KGS_EXPERIMENTS", "KGS_EXPERIMENTS_RECORDINGS"])
-def test_an_address_where_a_folder_must_be_is_refused(environ, variable):
+def test_results_and_recordings_may_lie_in_a_store_that_there_is(environ, variable):
     environ(**{variable: "s3://bucket/lab"})
-    with pytest.raises(ConfigError, match=f"^{variable}: s3://bucket/lab: is an address: name a folder"):
+    found = experiment_settings()
+    assert str(found.folder or found.recordings) == "s3://bucket/lab"
+    environ(**{variable: "ftp://bucket/lab"})
+    with pytest.raises(ConfigError, match=f"^{variable}: ftp://bucket/lab: this scheme is not supported"):
         experiment_settings()

@@ -13,6 +13,7 @@ from kgs_core.cli.options import config_option, given_options
 from kgs_core.config.bill import MAX_PRICE
 from kgs_core.config.packing import MAX_CAPACITY
 from kgs_core.errors import ConfigError
+from kgs_core.lake.files.stored_path import AnyPath, named_path
 
 if TYPE_CHECKING:
     from kgs_core.config import Settings
@@ -32,7 +33,9 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
 @click.option(
     "--month", metavar="YYYY-MM", help="The days of a month at a glance, from bills that are kept and topics."
 )
-@click.option("--from", "from_file", type=_FILE, metavar="FILE", help="A recorded load, as of kgs simulate --speeds.")
+@click.option(
+    "--from", "from_file", type=named_path, metavar="FILE", help="A recorded load, as of kgs simulate --speeds."
+)
 @click.option(
     "--interval",
     "interval_s",
@@ -138,7 +141,7 @@ def _from_file(options: dict[str, Any], named: set[str]) -> tuple[dict[str, Any]
     from kgs_core.simulation.replay import READ_SHARE
     from kgs_core.system.files import read_text
 
-    path: Path = options["from_file"]
+    path: AnyPath = options["from_file"]
     if options["capacity"] is not None and "config_file" not in named:
         given = BillTerms(options["capacity"], READ_SHARE * options["capacity"])
     else:

@@ -29,7 +29,6 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
 @click.option(
     "--from",
     "from_file",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help='Recorded write speeds, of which the last count: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or '
     "CSV with measurement,topic,partition,speed.",
@@ -78,7 +77,7 @@ def plan(  # noqa: PLR0913 - one for each option
     /,
     *,
     config_file: Path,
-    from_file: Path | None,
+    from_file: str | None,
     current: str | None,
     algorithm: str | None,
     compare: Literal["all"] | None,

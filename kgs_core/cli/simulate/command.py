@@ -11,6 +11,7 @@ from rich.console import Console
 from kgs_core.api.replays import comparison
 from kgs_core.cli.options import config_option, given_options
 from kgs_core.cli.progress import progress_bar
+from kgs_core.lake.files.stored_path import named_path
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import BASELINES, baseline_help
 from kgs_core.simulation.workload import STARTS
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from kgs_core.cli.simulate.options import SimulateOptions
     from kgs_core.experiments.grid import Grid
     from kgs_core.simulation.comparison import Replayed
-
-_FILE = click.Path(path_type=Path)
 
 
 @click.command(short_help="What algorithms, and Kafka without them, would have cost on a load.")
@@ -55,7 +54,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--speeds",
     "speeds_file",
-    type=_FILE,
+    type=named_path,
     metavar="FILE",
     help='A recorded load instead: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or CSV with '
     "measurement,topic,partition,speed.",
@@ -116,12 +115,18 @@ _FILE = click.Path(path_type=Path)
     help="Replay all twelve published algorithms, those not asked for too: CBS compares with the best of them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--plot", "plot_file", type=_FILE, metavar="FILE", help="Draw the comparison: .svg or .png.")
 @click.option(
-    "--results", "results_file", type=_FILE, metavar="FILE", help="Write a Parquet file with a row per measurement."
+    "--plot", "plot_file", type=click.Path(path_type=Path), metavar="FILE", help="Draw the comparison: .svg or .png."
 )
 @click.option(
-    "--save-speeds", "saved_file", type=_FILE, metavar="FILE", help="Write the load of --since as JSON lines."
+    "--results",
+    "results_file",
+    type=named_path,
+    metavar="FILE",
+    help="Write a Parquet file with a row per measurement.",
+)
+@click.option(
+    "--save-speeds", "saved_file", type=named_path, metavar="FILE", help="Write the load of --since as JSON lines."
 )
 @click.option(
     "--spark",

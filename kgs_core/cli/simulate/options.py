@@ -13,6 +13,7 @@ from kgs_core.config.packing import MAX_CAPACITY, PackingSettings
 from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid
+from kgs_core.lake.files.stored_path import AnyPath
 from kgs_core.monitor.speeds.recorded import parse_measurements
 from kgs_core.packing import ALGORITHMS, DEFAULT_CONSUMER_WEIGHT, WEIGHING, front_of, parse_name, setting_name
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
@@ -52,7 +53,7 @@ class SimulateOptions:
     steps: int
     seed: int
     seeds: int
-    speeds_file: Path | None
+    speeds_file: AnyPath | None
     since: str | None
     until: str | None
     unit_capacity: float | None
@@ -66,8 +67,8 @@ class SimulateOptions:
     cbs: bool
     as_json: bool
     plot_file: Path | None
-    results_file: Path | None
-    saved_file: Path | None
+    results_file: AnyPath | None
+    saved_file: AnyPath | None
     spark_master: str | None
     config_file: Path
 

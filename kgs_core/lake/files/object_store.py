@@ -6,6 +6,7 @@ name on, Parquet files. So a user's options and credentials mean the same everyw
 
 import functools
 import io
+import os
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +36,7 @@ _OF_DELTALAKE = {
     "max_retries",
     "retry_timeout",
 }
+_PREFIX = re.compile(r"^(aws|azure|google)_", re.IGNORECASE)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "sec": "seconds", "m": "minutes", "min": "minutes", "h": "hours"}
 _SIDE_BY_SIDE = 16
 _MOST_CONNECTIONS = 8  # each change of a secret in a file makes a new one
@@ -55,8 +57,11 @@ def object_store(address: str, options: dict[str, str]) -> Any:
 
     of_connection: dict[str, Any] = {"timeout": timedelta(seconds=TIMEOUT_S)}
     of_store: dict[str, Any] = {}
+    for key, value in os.environ.items():  # the client looks at these itself, unless it is given some
+        if _PREFIX.match(key) and (name := _PREFIX.sub("", key).lower()) in _OF_THE_CONNECTION:
+            of_connection[name] = value
     for key, value in options.items():
-        name = key.removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        name = _PREFIX.sub("", key)
         if name in _OF_THE_CONNECTION:
             of_connection[name] = value
         elif key not in _OF_DELTALAKE and not key.startswith("backoff_config."):

@@ -8,7 +8,7 @@ import pytest
 
 from kgs_core.errors import ConfigError
 from kgs_core.runtime.throughput_log import ConsumerStatus
-from kgs_core.system.files import append_privately, replacement, whole_file, write_privately, write_whole
+from kgs_core.system.files import append_privately, replacement, write_privately, write_whole
 from kgs_core.system.subprocesses import ChildProcess
 
 
@@ -56,20 +56,18 @@ def test_what_children_say_and_what_a_consumer_says_of_itself_is_private(tmp_pat
     assert {rights(tmp_path / name) for name in ("c.log", "status.json")} == {"0o600"}
 
 
-@pytest.mark.parametrize("writing", [replacement, whole_file])
-def test_a_file_stays_as_it_was_where_its_writer_fails(tmp_path, writing):
+def test_a_file_stays_as_it_was_where_its_writer_fails(tmp_path):
     file = tmp_path / "figures.json"
     write_whole(file, b"before")
-    with pytest.raises(TypeError), writing(file) as draft:
+    with pytest.raises(TypeError), replacement(file) as draft:
         draft.write_bytes(b"half" + draft.write_text("half"))
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"figures.json": "before"}
 
 
-@pytest.mark.parametrize("writing", [replacement, whole_file])
-def test_a_file_is_replaced_at_the_end(tmp_path, writing):
+def test_a_file_is_replaced_at_the_end(tmp_path):
     file = tmp_path / "figures.json"
     write_whole(file, b"before")
-    with writing(file) as draft:
+    with replacement(file) as draft:
         draft.write_text("after")
         assert file.read_text() == "before"
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"figures.json": "after"}

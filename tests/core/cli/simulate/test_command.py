@@ -12,6 +12,7 @@ from bench.results import load_results
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.baselines import baseline_help
+from kgs_core.system import files
 
 SMALL = ("--partitions", 20, "--steps", 8)
 KEYS = {
@@ -249,14 +250,12 @@ def test_all_problems_are_named_at_once(simulate):
 
 
 def test_a_file_that_cannot_be_finished_leaves_nothing(simulate, here, monkeypatch):
-    from kgs_core.experiments import results as experiment_results
-
     (here / "grid.parquet").write_text("what was there")
 
     def fails(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(experiment_results, "results_table", fails)
+    monkeypatch.setattr(files, "flush", fails)
     result = simulate(*SMALL, "--algorithm", "mwf", "--no-cbs", "--results", "grid.parquet")
     assert (result.exit_code, result.stderr) == (2, "error: grid.parquet: no space left on device: name another file\n")
     assert [path.name for path in here.iterdir()] == ["grid.parquet"]
