@@ -22,7 +22,7 @@ from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
 from kgs_core.lake.delta.table_log import TableLog
-from kgs_core.lake.delta.whole_table import opened_table, whole_table
+from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 from kgs_core.lake.files.storage import Storage
@@ -106,7 +106,7 @@ class DeltaLake(Lake):
 
     def pin(self, name: str) -> "PinnedDelta | None":
         """See `Lake`."""
-        handle = whole_table(self._storage, name)
+        handle = opened_table(self._storage, name)
         return None if handle is None else PinnedDelta(self._storage, name, handle)
 
     def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:

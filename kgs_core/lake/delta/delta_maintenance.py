@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_optimize import rearrange
 from kgs_core.lake.delta.intent_store import intent_store
-from kgs_core.lake.delta.whole_table import flush_from, opened_table, whole_table
+from kgs_core.lake.delta.whole_table import flush_from, opened_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
@@ -40,7 +40,7 @@ def maintain_table(
     if retention_h < MIN_RETENTION_H:
         raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")
     began = time.monotonic()
-    table = _load(storage, name, whole_table)  # what is torn must not be compacted
+    table = _load(storage, name)
     if table is None:
         return None
     before = _size(table)
@@ -54,13 +54,11 @@ def maintain_table(
     return Upkeep(name, files, sizes, removed, removed_bytes, seconds, "; ".join(problems) or None)
 
 
-def _load(
-    storage: Storage, name: str, look: Callable[[Storage, str], DeltaTable | None] = opened_table
-) -> DeltaTable | None:
+def _load(storage: Storage, name: str) -> DeltaTable | None:
     problem: Exception | None = None
     for attempt in range(TRIES):
         try:
-            return look(storage, name)
+            return opened_table(storage, name)
         except UnsafeError:
             raise
         except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike

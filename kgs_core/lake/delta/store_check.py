@@ -15,7 +15,7 @@ from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.log_entry import entry_of
 from kgs_core.lake.delta.log_store import LOG_FOLDER, log_store
 from kgs_core.lake.delta.probe import probe, probe_place, refusal, remove_probe
-from kgs_core.lake.delta.whole_table import whole_table
+from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
@@ -167,7 +167,7 @@ def _tables(storage: Storage) -> str:
     names = sorted(str(log.parent.relative_to(root)) for log in root.rglob(LOG_FOLDER))
     for name in names:
         try:
-            whole_table(storage, name)
+            opened_table(storage, name)
         except PortError as e:
             torn.append(str(e))
     if torn:

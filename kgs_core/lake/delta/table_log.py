@@ -207,7 +207,8 @@ class TableLog:
         except TableNotFoundError:
             raise
         except Exception:
-            read_state(self.connected())  # says what is broken, in words
+            if not self.storage.is_in_objects:
+                read_state(self.connected())  # says what is broken, in words
             raise
         state = read_state(self.connected())
         if not self.was_there:

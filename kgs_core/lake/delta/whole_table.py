@@ -32,31 +32,20 @@ def opened_table(storage: Storage, name: str) -> DeltaTable | None:
     """The table as it is now; None: it is not there.
 
     Raises:
-        UnsafeError: its log is broken.
+        UnsafeError: it lies on a local disk, and is torn.
     """
     uri, options = storage.uri(name), storage.delta_options()
     try:  # not `is_deltatable`: it holds Python's lock until the store answers, and heartbeats would stop
-        return DeltaTable(uri, storage_options=options)
+        handle = DeltaTable(uri, storage_options=options)
     except TableNotFoundError:
         return None
     except Exception:
-        load_transactions(storage, name)  # says what is broken, in words
+        if not storage.is_in_objects:
+            load_transactions(storage, name)  # says what is broken, in words
         raise
-
-
-def whole_table(storage: Storage, name: str) -> DeltaTable | None:
-    """The table as it is now, looked at as consumers do when they open it; None: it is not there.
-
-    Raises:
-        UnsafeError: it is torn.
-    """
-    handle = opened_table(storage, name)
-    if handle is not None and not storage.is_in_objects:
+    if not storage.is_in_objects:
         load_transactions(storage, name)  # deltalake takes an empty entry for one
-        try:
-            check_files(storage, name, handle)
-        except LogBrokenError as e:
-            raise UnsafeError(f"table {name}: {e}") from e
+        check_files(storage, name, handle)
     return handle
 
 
@@ -64,7 +53,7 @@ def check_files(storage: Storage, name: str, table: DeltaTable) -> None:
     """Refuse a table on a local disk of whose newest files one is not there as it was committed.
 
     Raises:
-        LogBrokenError: names the file, and the entry that added it.
+        UnsafeError: names the file, and the entry that added it.
     """
     files = None if storage.is_in_objects else pa.table(table.get_add_actions())
     if files is None or not files.num_rows:
@@ -73,8 +62,8 @@ def check_files(storage: Storage, name: str, table: DeltaTable) -> None:
     recent = files.filter(pc.greater_equal(made, pc.max(made).as_py() - RECENT_MS))
     for path, size in zip(recent["path"].to_pylist(), recent["size_bytes"].to_pylist(), strict=True):
         if not _is_whole(storage.path(name, unquote(path)), size):
-            where = f"{path}, which {_entry_with(storage, name, path, table.version())} added,"
-            raise LogBrokenError(f"file {where} is missing or not whole: {CURE}")
+            where = f"file {path}, which {_entry_with(storage, name, path, table.version())} added,"
+            raise UnsafeError(f"table {name}: {where} is missing or not whole: {CURE}")
 
 
 def _is_whole(path: str, size: int) -> bool:
@@ -88,14 +77,15 @@ def _is_whole(path: str, size: int) -> bool:
 def _entry_with(storage: Storage, name: str, path: str, newest: int) -> str:
     """The entry that adds a file; or the newest one that is not whole, which is where to put the log back to, too."""
     log = Path(storage.uri(name), LOG_FOLDER)
-    for version in range(newest, -1, -1):
+    for entry in map(entry_name, range(newest, -1, -1)):
         try:
-            if path in added_files((log / entry_name(version)).read_bytes(), entry_name(version)):
-                return f"log entry {entry_name(version)}"
+            is_this = path in added_files((log / entry).read_bytes(), entry)
         except FileNotFoundError:
             break
         except LogBrokenError:
-            return f"log entry {entry_name(version)}"
+            is_this = True
+        if is_this:
+            return f"log entry {entry}"
     return "an entry that is gone"
 
 
