@@ -75,14 +75,12 @@ def _is_whole(path: str, size: int) -> bool:
 
 
 def _entry_with(storage: Storage, name: str, path: str, newest: int) -> str:
-    """The entry that adds a file; or the newest one that is not whole, which is where to put the log back to, too."""
+    """The entry that adds a file; or the newest one not there whole, which is where to put the log back to, too."""
     log = Path(storage.uri(name), LOG_FOLDER)
     for entry in map(entry_name, range(newest, -1, -1)):
         try:
             is_this = path in added_files((log / entry).read_bytes(), entry)
-        except FileNotFoundError:
-            break
-        except LogBrokenError:
+        except (FileNotFoundError, LogBrokenError):
             is_this = True
         if is_this:
             return f"log entry {entry}"
