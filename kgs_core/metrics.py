@@ -79,7 +79,7 @@ METRICS: dict[str, Metric] = {
         ),
         _gauge(
             "kgs_partition_state",
-            "1 for the present state: owned, draining, unread or stopped.",
+            "1 for the present state: owned, draining, unread or stopped; idle while the group is.",
             "Target and reports",
             *_PARTITION,
             "state",

@@ -149,6 +149,8 @@ def plan(  # noqa: PLR0913 - keywords with defaults
     else:
         learnt = capacity_seen(view, packing, load.bytes_per_offset, (), first)
     found = PlanReport(**_fields(load, consumers, learnt, compare, seed))
+    if view is not None and view.target is not None and view.target.message.idle is not None:
+        return replace(found, held_back="the group is idle: this is for when there is something to read")
     return replace(found, held_back=_held_back(found, load, consumers, moved_rscore, learnt.packing))
 
 

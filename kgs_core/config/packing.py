@@ -68,6 +68,9 @@ class PackingSettings(Section):
         default=None, description=f"give a whole number from 1 to {MAX_CONSUMERS}, or null"
     )
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 1
+    idle_after_s: Annotated[float, Field(ge=1, le=86_400)] | None = Field(
+        default=None, description="give seconds, 1 to 86400, or null"
+    )
     catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     apply: Apply = "auto"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from kgs_core.errors import MeasurementError
-from kgs_core.model import TopicPartition, WriteSpeeds, by_topic
+from kgs_core.model import TopicId, TopicPartition, WriteSpeeds, by_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Load:
         earlier: speeds when partitions were packed last, as far as that is known: what has changed since tells how much
             may change until the next time.
         bytes_per_offset: topic -> stored bytes of one offset on average; topics of which it is not known are left out.
+        ends: end offsets of the partitions that were read, if `packing.idle_after_s` asks for them; topic_ids: of their
+            topics.
 
     Raises:
         MeasurementError: a speed or a lag is negative, infinite or no number.
@@ -31,6 +33,8 @@ class Load:
     lag_bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
     earlier: WriteSpeeds = field(default_factory=dict)
     bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, TopicId] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):

@@ -53,7 +53,7 @@ def samples(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
 
 
 def _partitions(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
-    seen, states = found.facts, found.partition_states
+    seen, states = found.facts, dict.fromkeys(found.idle_partitions, "idle") | found.partition_states
     target = found.target.assignment if found.target is not None else {}
     for tp in sorted({*target, *found.current, *seen.speeds, *seen.lags, *lake.positions}):
         labels = (tp.topic, str(tp.partition))
@@ -66,7 +66,7 @@ def _partitions(found: GroupStatus, lake: LakeFigures) -> Iterator[Sample]:
         }
         yield from _known(labels, figures)
         now = states.get(tp, "unread")
-        for state in ("owned", "draining", "unread", "stopped"):
+        for state in ("owned", "draining", "unread", "stopped", *(("idle",) if found.idle else ())):
             yield Sample("kgs_partition_state", (*labels, state), state == now)
 
 

@@ -9,7 +9,7 @@ from kgs_core.group.controller.measuring import blind_wait
 from kgs_core.group.controller.plan_request import FORCED_ONLY, request_wait
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState
-from kgs_core.group.view.plain_text import counted
+from kgs_core.group.view.plain_text import clock_text, counted
 from kgs_core.group.view.reconcile import waiting
 from kgs_core.model import TopicPartition
 from kgs_core.planning.overload import consumer_loads
@@ -89,9 +89,10 @@ def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:
     owned = {partition: c for partition, c in state.view.current().items() if partition not in still}
     wanted, spares = state.target.assignment, state.target.spares
     text = f"{counted(len(set(owned.values())), 'consumer')} read {len(owned.keys() & wanted.keys())} of "
-    return f"{text}{counted(len(wanted), 'partition')}" + (
-        f", spare: {_some([str(c) for c in spares])}" if spares else ""
-    )
+    text += counted(len(wanted), "partition")
+    if (idle := state.target.idle) is not None:
+        text = f"idle since {clock_text(idle.since_ms)}, everything is read"
+    return text + (f", spare: {_some([str(c) for c in spares])}" if spares else "")
 
 
 def _load(state: ControllerState, now: float) -> str:

@@ -9,7 +9,7 @@ from kgs_core.group.controller.capacity import capacity_seen
 from kgs_core.group.controller.desired_state import goal_of
 from kgs_core.group.controller.plan_request import open_request
 from kgs_core.group.controller.state import ControllerState
-from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Idle, Incarnation, RunState, Target
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.reconcile import converged, waiting
 from kgs_core.group.view.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
@@ -77,6 +77,16 @@ class GroupStatus:
     def run_state(self) -> RunState:
         """What people want of the group as a whole."""
         return self.desired_state.state if self.desired_state is not None else RunState.RUNNING
+
+    @property
+    def idle(self) -> Idle | None:
+        """Why nobody reads, if that is because everything is read."""
+        return self.target.idle if self.target is not None and self.run_state is RunState.RUNNING else None
+
+    @property
+    def idle_partitions(self) -> frozenset[TopicPartition]:
+        """Partitions that nobody has to read now; without those of which the lake lacks records."""
+        return frozenset(tp for tp in self.idle.ends if not self.facts.lags.get(tp)) if self.idle else frozenset()
 
     @property
     def readers(self) -> int:

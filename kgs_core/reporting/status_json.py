@@ -17,7 +17,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         `ConsumerRow.to_dict`], "changes": [see `Change`] from the earliest to the latest, "waiting": {"topic:0": why},
         "plan": of the target, or null, "replacement": {"waits_for", "refused": {"topic:0": why its successor cannot
         open it}} or null where nobody is to be replaced, "capacity": see `capacity_values`, "measured_age_s",
-        "problems": [line], "apply_asked_by": whose request for `kgs plan --apply` is open, or null}
+        "problems": [line], "apply_asked_by": whose request for `kgs plan --apply` is open, or null, "idle_since_ms":
+        since when everything is read, ms since 1970, or null while the group is awake}
     """
     target, request, wait = found.target, found.request, found.replacement
     return {
@@ -44,6 +45,7 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "apply_asked_by": request.by if request is not None else None,
         "quiet_until": found.quiet_until or None,
         **picked(found, "rscore_left"),
+        "idle_since_ms": found.idle.since_ms if found.idle is not None else None,
     }
 
 

@@ -14,14 +14,15 @@ from tests.world.world import World
 
 @pytest.fixture
 def new_world():
-    def build(seed, *, strict=False, apply="auto", **more):
+    def build(seed, *, strict=False, apply="auto", idle_after_s=None, spares=1, **more):
         short = {"suspect_after_s": 5, "start_timeout_s": 8, "group_management_timeout_s": 20}
         membership = MembershipSettings(strict_handover=strict, **(short | more))
         packing = PackingSettings(
             algorithm="mwf",
             packing_capacity_bytes_per_s=100,
             consumer_capacity_bytes_per_s=120,
-            spare_consumers=1,
+            spare_consumers=spares,
+            idle_after_s=idle_after_s,
             sentinel_timeout_s=15,
             apply=apply,
         )

@@ -169,8 +169,16 @@ class SimConsumer:
         pending = membership.decision.pending if membership.is_acted_on else frozenset()
         stopped = {**{tp: why for tp, why in refused.items() if tp in membership.owned}, **self.stopped}
         unready = {tp: why for tp, why in refused.items() if tp in pending}
+        lake, written = self.topics.read, self.topics.written
+        lake |= {tp: end for tp, end in written.items() if tp in membership.owned and tp not in stopped}
+        positions = {tp: lake[tp] for tp in membership.owned if tp in lake}
         return Facts(
-            stopped, bad_shares=self.bad_shares, ready=pending - unready.keys(), unready=unready, flat_out=self.flat_out
+            stopped,
+            positions,
+            bad_shares=self.bad_shares,
+            ready=pending - unready.keys(),
+            unready=unready,
+            flat_out=self.flat_out,
         )
 
     def _send(self, message: Report | Heartbeat, now: float) -> None:

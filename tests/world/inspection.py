@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kgs_core.group.controller.state import ControllerState, Options
-from kgs_core.group.protocol import Heartbeat, Incarnation, Report, Tombstone
+from kgs_core.group.protocol import Heartbeat, Incarnation, Report, Target, Tombstone
 from tests.world.fleet import SimFleet
 from tests.world.group_events import Fact, FactKind
 from tests.world.group_history import GroupHistory
@@ -59,6 +59,9 @@ class Inspection:
             self._say(self._requests.take(received))
             if isinstance(message, Tombstone) and message.member.incarnation not in self._dead:
                 self._say([f"a tombstone of {message.member}, which lives"])
+            if isinstance(message, Target) and message.idle is not None:
+                read = self._topics.read
+                self._say(f"it sleeps, and {p} is not read" for p, end in message.idle.ends.items() if read[p] < end)
             if isinstance(message, Report | Heartbeat):
                 self._heard_ms[message.member.incarnation] = received.timestamp_ms
         self._look_at_starts()

@@ -134,7 +134,9 @@ class Storm:
     def _all_mischief(self) -> list[InjectedFault]:
         world = self._world
         asks = world.options.packing.apply == "forced_only"
+        sleeps = world.options.packing.idle_after_s is not None
         return [
+            *([InjectedFault("nobody writes, or all do again", 12, self._change_quiet)] if sleeps else []),
             *([InjectedFault("ask for what the packer wants", 12, world.ask_for_plan)] if asks else []),
             InjectedFault("kill a consumer", 3, self._kill_consumer),
             InjectedFault("freeze a consumer, or let it go on", 5, lambda: self._freeze(world.fleet.living())),
@@ -190,6 +192,17 @@ class Storm:
         load = self._world.load
         if load:
             self._world.load = replace(load, speeds={partition: self._speed() for partition in load.speeds})
+
+    def _change_quiet(self) -> None:
+        load = self._world.load
+        if load:
+            is_quiet = any(load.speeds.values())
+            self._world.load = replace(load, speeds={p: 0.0 if is_quiet else self._speed() for p in load.speeds})
+
+    def quiet(self) -> None:
+        """Nobody writes."""
+        world = self._world
+        world.load = Load(dict.fromkeys(world.load.speeds if world.load else (), 0.0))
 
     def _lose_speed(self) -> None:
         load = self._world.load

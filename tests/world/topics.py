@@ -17,7 +17,7 @@ from kgs_core.group.protocol import (
     Target,
     Tombstone,
 )
-from kgs_core.model import ConsumerId
+from kgs_core.model import ConsumerId, TopicPartition
 
 
 class Log(NamedTuple):
@@ -69,6 +69,7 @@ class Topics:
         writer: which controller may write, by the number that its fence got.
         hanging: messages of a transaction that is decided and ends when the next controller fences.
         fences: an older writer is refused. Off only to see what would happen.
+        written: end offsets of what the group reads, where a test counts records; read: up to where they are read.
     """
 
     clock: Clock
@@ -79,6 +80,8 @@ class Topics:
     writer: int = 0
     hanging: tuple[Message, ...] = ()
     fences: bool = True
+    written: dict[TopicPartition, int] = field(default_factory=dict)
+    read: dict[TopicPartition, int] = field(default_factory=dict)
 
     def log(self, log: Log) -> Sequence[Received[Message]]:
         return self.logs.get(log, [])

@@ -9,7 +9,7 @@ from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.transitions import State
-from kgs_core.model import ConsumerId
+from kgs_core.model import ConsumerId, TopicId, TopicPartition
 from kgs_core.packing import RandomSource
 from kgs_core.planning.load import Load
 from tests.world.chance import NO_TROUBLE, Chance
@@ -69,7 +69,28 @@ class World:
         self.topics.append(DesiredVersion(version, config_hash, "somebody", self.clock.ms))
 
     def measured(self) -> Measured | None:
-        return None if self.load is None else Measured(self.load, self.clock.ms)
+        load = self.load
+        if load is not None and self.options.packing.idle_after_s is not None:
+            for partition, speed in load.speeds.items():
+                self.write(partition, 1 if speed else 0)
+            ends = {p: end for p, end in self.topics.written.items() if p in load.speeds and p not in load.unknown}
+            load = replace(load, ends=ends, topic_ids={p.topic: TopicId("id") for p in ends})
+        return None if load is None else Measured(load, self.clock.ms)
+
+    def write(self, partition: TopicPartition, records: int = 1) -> None:
+        """Somebody produces."""
+        self.topics.written[partition] = self.topics.written.get(partition, 0) + records
+
+    def unread(self) -> set[TopicPartition]:
+        """Partitions with records that no consumer has read."""
+        partitions = self.load.write_speeds().keys() if self.load else set()
+        written, read = self.topics.written, self.topics.read
+        return {p for p in partitions if read.get(p, 0) < written.get(p, 0)}
+
+    def sleeps(self) -> bool:
+        """Whether the newest Target lets everybody sleep."""
+        target = self.controller.state.target
+        return target is not None and target.idle is not None
 
     def round(self) -> None:
         """A second goes by, and everybody has a turn."""
@@ -137,6 +158,8 @@ class World:
             return False
         share = {c: frozenset(p for p, o in target.assignment.items() if o == c) for c in target.consumers}
         partitions = self.load.write_speeds().keys() if self.load else set()
+        if target.idle is not None and not self.unread():
+            partitions = set()
         return sorted((p.consumer, p.owned) for p in processes) == sorted(share.items()) and (
             target.assignment.keys() == partitions
         )

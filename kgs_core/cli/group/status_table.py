@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -10,7 +9,7 @@ from rich.text import Text
 from kgs_core.cli.fitting_table import Column, FittingTable
 from kgs_core.group.controller.plan_request import FORCED_ONLY
 from kgs_core.group.protocol import RunState
-from kgs_core.group.view.plain_text import UNKNOWN, count, counted, megabytes, printable, ranges
+from kgs_core.group.view.plain_text import UNKNOWN, clock_text, count, counted, megabytes, printable, ranges
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.reporting.bad_shares import share_text
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
@@ -70,6 +69,9 @@ def headline(found: GroupStatus) -> Text:
     """The group, how far it is, what stands still, and how much it has not read yet."""
     if found.target is None:
         state = "no target yet"
+    elif found.idle is not None:
+        what = "records to read" if found.lag or found.known_lag else "nothing to read"
+        state = f"idle since {clock_text(found.idle.since_ms)}: {what}"
     elif found.is_converged:
         state = "converged"
     elif found.waiting:
@@ -140,7 +142,7 @@ def remarks(found: GroupStatus) -> Iterator[str]:
     """What people have asked for, and why the target is as it is."""
     desired = found.desired_state
     if desired is not None and desired.state in _DESIRED_STATES:
-        yield f"{_DESIRED_STATES[desired.state]} (by {printable(desired.by)}, {_clock(desired.time_ms)})"
+        yield f"{_DESIRED_STATES[desired.state]} (by {printable(desired.by)}, {clock_text(desired.time_ms)})"
     if found.wanted is not None and found.outdated:
         yield (
             f"being replaced for version {printable(found.wanted.version)}, configuration "
@@ -154,7 +156,7 @@ def remarks(found: GroupStatus) -> Iterator[str]:
     yield from _held_back(found)
     if found.target is not None:
         target = found.target
-        when, why = _clock(target.time_ms), printable(target.reason)
+        when, why = clock_text(target.time_ms), printable(target.reason)
         yield f"target: {target.algorithm}, Rscore {target.rscore:.3f}, {when}: {why}"
 
 
@@ -212,7 +214,7 @@ def _changes(found: GroupStatus) -> FittingTable:
     columns = (*_CHANGES[:took], *_TIMES, *_CHANGES[took:]) if are_known else _CHANGES
     rows: list[Sequence[str | Text]] = [
         [
-            _clock(change.time_ms),
+            clock_text(change.time_ms),
             f"{change.moved:,}",
             f"{change.rscore:.3f}",
             f"{change.consumers:,}",
@@ -224,10 +226,6 @@ def _changes(found: GroupStatus) -> FittingTable:
         for number, change in reversed(list(enumerate(found.changes)))
     ]
     return _table(columns, rows)
-
-
-def _clock(time_ms: int) -> str:
-    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> FittingTable:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from kgs_core.group.controller.idleness import waking_reason
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Incarnation, Member, MemberAssignment, RunState, Target
 from kgs_core.group.view.events import Write
@@ -98,9 +99,12 @@ def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
     """Present disruptions; none while the group is paused or stopped on request."""
     if state.view.run_state is not RunState.RUNNING:
         return frozenset()
+    health = GroupHealth(state.view, state.suspects(), state.starts(now), state.strict)
+    if state.target is not None and state.target.idle is not None:
+        waking = waking_reason(state, now)
+        return health.upsets(None) | ({Disruption("waking", waking)} if waking else frozenset())
     measured = state.fresh(now)
-    partitions = measured.load.write_speeds().keys() if measured is not None else None
-    return GroupHealth(state.view, state.suspects(), state.starts(now), state.strict).upsets(partitions)
+    return health.upsets(measured.load.write_speeds().keys() if measured is not None else None)
 
 
 def _doubled(view: GroupView) -> Iterator[Member]:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from kgs_core.group.controller.capacity import capacity_in_use, packing_in_use
 from kgs_core.group.controller.change_progress import with_times
+from kgs_core.group.controller.idleness import blind_load, due_sleep, waking_reason
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
 from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
-from kgs_core.group.protocol import Change, DesiredState, RunState, Target
+from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
@@ -66,8 +67,9 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
     health = _health(state, now)
     history = state.target.history if state.target else ()
     watched = replace(_watched(state, health, now), moved_rscore=moved_within_an_hour(history, state.time_ms(now)))
-    measured = state.fresh(now)
-    found = _packed(state, measured, watched, now) if measured is not None else TargetDecision()
+    if (idle := due_sleep(state, now)) is not None:
+        return TargetDecision(_asleep(state, idle, watched, health.starts, now))
+    found = _awake(state, watched, now)
     if found.target is None and state.target is not None:
         numbers = watched.group().numbers
         are_read = health.have_readers(state.target.assignment)
@@ -85,6 +87,24 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
             target = _target_of(step, state, state.target, health.starts, now)
             return replace(found, target=target, is_urgent=step is taken, moved=_moved(step, state))
     return found
+
+
+def _awake(state: ControllerState, watched: Watched, now: float) -> TargetDecision:
+    """The packing that is due; of a group that sleeps, only what wakes it."""
+    measured, waking = state.fresh(now) or blind_load(state, now), waking_reason(state, now)
+    if state.target is not None and state.target.idle is not None and not waking:
+        return TargetDecision(looked_in_vain=watched.since_packing_s >= state.options.packing.sentinel_timeout_s)
+    return _packed(state, measured, watched, now, waking) if measured is not None else TargetDecision()
+
+
+def _asleep(state: ControllerState, idle: Idle, watched: Watched, starts: Starts, now: float) -> Target | None:
+    """A Target by which nobody reads; spares stay, so that one of them can read at once."""
+    if state.target is None:
+        return None
+    spares = choose_spares((), state.options.packing.spare_consumers, watched.group().numbers)
+    step = Replacement({}, spares, "idle: everything is read")
+    bare = replace(state.target, speeds={}, pinned=frozenset(), idle=idle)
+    return _target_of(step, state, bare, starts, now)
 
 
 def unread_to_place(state: ControllerState, now: float) -> str:
@@ -126,7 +146,9 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     return to_joined(planned, readers, speeds, packing.packing_capacity)
 
 
-def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched, now: float) -> TargetDecision:
+def _packed(
+    state: ControllerState, measured: LastMeasurement, watched: Watched, now: float, waking: str
+) -> TargetDecision:
     load = remembered(measured.load, state.target)
     packing, learnt = capacity_in_use(state)
     if isinstance(held_back := state.search.held_back, UnwritableTarget):
@@ -139,7 +161,7 @@ def _packed(state: ControllerState, measured: LastMeasurement, watched: Watched,
         # A run for the plan that stands needs assignments, and no Target
         over_budget = decision.held_back if isinstance(decision, NoRun) else None
         return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=over_budget)
-    plan, reason = decision.plan, "; ".join(str(condition) for condition in decision.conditions)
+    plan, reason = decision.plan, waking or "; ".join(str(condition) for condition in decision.conditions)
     request = _request(state) if _has_timed_out(decision) else None
     target = Target(
         algorithm=plan.algorithm,

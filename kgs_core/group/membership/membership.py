@@ -38,6 +38,7 @@ from kgs_core.group.protocol import Ending, Heartbeat, Member, MemberAssignment,
 from kgs_core.model import TopicPartition
 
 FULL_EVERY_S = 60.0
+RESTS_AFTER_S = 5.0  # nothing is being read: the controller must know soon how far everything is
 FENCE_FACTOR = 3
 _NOTHING: frozenset[TopicPartition] = frozenset()
 
@@ -222,9 +223,7 @@ class Membership:
 
     def due_in(self, now: float) -> float:
         """Seconds until there is something to send; 0 when there is now."""
-        if self._must_be_full:
-            return 0.0
-        return max(0.0, min(self.appended_at + self.pace.heartbeat_s, self.reported_at + FULL_EVERY_S) - now)
+        return max(0.0, min(self.appended_at + self.pace.heartbeat_s, self._full_due_at) - now)
 
     def next_message(self, now: float) -> "tuple[Membership, Report | Heartbeat | None]":
         """The message that is due: full on every change and now and then, else a heartbeat; None when nothing is.
@@ -235,9 +234,8 @@ class Membership:
         if self.is_over or self.due_in(now) > 0:
             return self, None
         new = replace(self, sequence=self.sequence + 1)
-        if self._must_be_full or now >= self.reported_at + FULL_EVERY_S:
-            report = self._report(new.sequence, now)
-            return replace(new, last_report=None, reported_at=now), report
+        if now >= self._full_due_at:
+            return replace(new, last_report=None, reported_at=now), self._report(new.sequence, now)
         return new, Heartbeat(self.member, new.sequence, self.phase, self.facts.bytes_per_s, self._batch_age(now))
 
     def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
@@ -247,10 +245,14 @@ class Membership:
         return replace(new, last_report=last_report, appended_at=max(made_at, self.appended_at))
 
     @property
-    def _must_be_full(self) -> bool:
-        last_report = self.last_report
-        if last_report is None:
-            return True
+    def _full_due_at(self) -> float:
+        last = self.last_report
+        if last is None or self._is_news(last):
+            return self.reported_at
+        rests = not self.facts.bytes_per_s and last.positions != self._positions
+        return self.reported_at + (RESTS_AFTER_S if rests else FULL_EVERY_S)
+
+    def _is_news(self, last_report: Report) -> bool:
         # That a position moves is no change; that there is one is: it says that a new partition is being read.
         reported = (
             last_report.phase,

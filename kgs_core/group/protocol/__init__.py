@@ -15,7 +15,17 @@ from kgs_core.group.protocol.messages import (
     Target,
     Tombstone,
 )
-from kgs_core.group.protocol.parts import Change, FlatOut, Incarnation, LearntCapacity, Member, Process, Terms, WorkDone
+from kgs_core.group.protocol.parts import (
+    Change,
+    FlatOut,
+    Idle,
+    Incarnation,
+    LearntCapacity,
+    Member,
+    Process,
+    Terms,
+    WorkDone,
+)
 
 __all__ = [
     "Change",
@@ -24,6 +34,7 @@ __all__ = [
     "Ending",
     "FlatOut",
     "Heartbeat",
+    "Idle",
     "Incarnation",
     "LearntCapacity",
     "Member",

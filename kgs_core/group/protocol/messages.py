@@ -31,6 +31,7 @@ from kgs_core.group.protocol.parts import (
     WHERE_SAID,
     Change,
     FlatOut,
+    Idle,
     LearntCapacity,
     Member,
     MemberField,
@@ -108,6 +109,7 @@ class Target:
         fulfilled_ms: the broker's clock when the DesiredVersion was appended that is fulfilled: nobody is replaced for
             it any more, whatever is started later.
         applied_ms: the newest `DesiredState.apply_ms` that this Target or an earlier one has answered; None: none.
+        idle: why nobody reads: everything is read; None: the group is awake.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]
@@ -127,6 +129,7 @@ class Target:
     learnt: Annotated[LearntCapacity | None, WHERE_SAID] = None
     fulfilled_ms: SaidCount = None
     applied_ms: SaidCount = None
+    idle: Annotated[Idle | None, WHERE_SAID] = None
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:

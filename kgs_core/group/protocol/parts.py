@@ -15,7 +15,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from kgs_core.group.protocol.fields import Amount, Consumer, Count, Label, Text, Topic, up_to
+from kgs_core.group.protocol.fields import Amount, ByPartition, Consumer, Count, Label, Text, Topic, up_to
 
 Incarnation = NewType("Incarnation", str)
 """One process life of a consumer: a uuid that the process mints at its start."""
@@ -178,6 +178,21 @@ class Change:
             Landau 2022, section "Rscore": together they tell the most iterations that a full recovery takes.
         """
         return None if self.duration_s is None else self.rscore * self.duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Proof that a group had read everything, by which it sleeps: whatever differs from it wakes the group.
+
+    Attributes:
+        since_ms: when that was first reported; wall clock, for people.
+        ends: end offset of every partition, all of it read.
+        topic_ids: of their topics.
+    """
+
+    since_ms: Count
+    ends: ByPartition[Count]
+    topic_ids: Mapping[Topic, Label]
 
 
 @dataclass(frozen=True, slots=True)

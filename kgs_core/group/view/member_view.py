@@ -14,6 +14,7 @@ class MemberView:
 
     Attributes:
         report: its newest full report, with what a newer heartbeat said put into it; None: none was read.
+        positions_since: when it first reported the positions of `report`, likewise.
         last_seen_at: when its newest sign of life came, monotonic seconds of the caller; None: none was read.
         joined: rank among all members; of two incarnations of one consumer the one with the higher rank is newer.
         first_heard: offset of the earliest report or heartbeat of it that was read.
@@ -28,14 +29,19 @@ class MemberView:
     sequence: int = -1
     first_heard: int | None = None
     first_heard_ms: int | None = None
+    positions_since: float | None = None
 
     def with_sign(self, sign: Report | Heartbeat, offset: int, timestamp_ms: int, last_seen_at: float) -> "MemberView":
         """With a newer report or heartbeat."""
+        # Never back: the broker's clock may have been set
+        seen_at = last_seen_at if self.last_seen_at is None else max(self.last_seen_at, last_seen_at)
+        before = self.report
+        stands = isinstance(sign, Heartbeat) or (before is not None and before.positions == sign.positions)
         return replace(
             self,
             report=self._merged(sign) if isinstance(sign, Heartbeat) else sign,
-            # Never back: the broker's clock may have been set
-            last_seen_at=last_seen_at if self.last_seen_at is None else max(self.last_seen_at, last_seen_at),
+            last_seen_at=seen_at,
+            positions_since=self.positions_since if stands else seen_at,
             sequence=sign.sequence,
             first_heard=offset if self.first_heard is None else self.first_heard,
             first_heard_ms=timestamp_ms if self.first_heard_ms is None else self.first_heard_ms,

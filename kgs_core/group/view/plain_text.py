@@ -1,6 +1,7 @@
 """Names, numbers and reasons as people are shown them: partitions as ranges, texts of others on one line."""
 
 from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
 
 from kgs_core.model import TopicPartition, numbers_by_topic
 
@@ -11,6 +12,11 @@ def ranges(partitions: Collection[TopicPartition]) -> str:
     """As `orders:0-11,14, clicks:3`, sorted."""
     topics = numbers_by_topic(sorted(partitions))
     return ", ".join(f"{printable(topic)}:{','.join(_runs(numbers))}" for topic, numbers in topics.items())
+
+
+def clock_text(time_ms: int) -> str:
+    """A moment, ms since 1970, as `2026-11-28 07:30:00Z`."""
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def count(number: int | None) -> str:

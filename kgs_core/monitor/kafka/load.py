@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def measured_load(settings: Settings, measurement: Measurement, lake: Optional["LakeView"] = None) -> Load:
-    """Speeds, what is unknown, and the backlog where `packing.catch_up_s` asks for it. Changes nothing.
+    """Speeds, what is unknown, and backlog and end offsets where the settings ask for them. Changes nothing.
 
     A partition that has vanished is unknown until the monitor has not seen it for a whole window: a broker whose
     metadata lag answers for a moment as if a topic were not there.
@@ -29,11 +29,14 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
     known, partitions = measurement.known, measurement.reading.partitions
     unknown = frozenset(measurement.speeds.keys() - known.keys())
     lag = _lag_bytes(lake or lake_view(settings), partitions) if settings.packing.catch_up_s else {}
+    logs = partitions if settings.packing.idle_after_s is not None else {}
     return Load(
         known,
         unknown,
         {tp: size for tp, size in lag.items() if tp in known},
         bytes_per_offset=bytes_per_offset(partitions),
+        ends={tp: log.end_offset for tp, log in logs.items()},
+        topic_ids={tp.topic: log.topic_id for tp, log in logs.items()},
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.group.protocol import Change, DesiredState, FlatOut, RunState
+from kgs_core.group.protocol import Change, DesiredState, FlatOut, Idle, RunState
 from kgs_core.metrics import METRICS
 from kgs_core.reporting.metric_samples import LakeFigures, samples
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
@@ -29,6 +29,13 @@ def values(found, lake=LakeFigures()):  # noqa: B008 - immutable
     for sample in every:
         assert len(sample.labels) == len(METRICS[sample.metric].labels), sample
     return {" ".join((s.metric.removeprefix("kgs_"), *s.labels)): s.value for s in every}
+
+
+def test_of_a_group_that_is_idle_only_what_the_lake_lacks_is_unread():
+    idle = replace(TARGET, assignment={}, speeds={}, idle=Idle(0, {A: 3, B: 1, C: 0}, {"t": "1"}))
+    found = values(seen(group(target=idle), speeds={A: 0.0, B: 0.0}, measured_age_s=1.0, lags={A: 0, B: 1}))
+    states = {name for name, value in found.items() if name.startswith("partition_state") and value}
+    assert states == {"partition_state t 0 idle", "partition_state t 1 unread"}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What people are told of a group that is looked at."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from kgs_core.planning.load import Load
 from kgs_core.ports import Run
 from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
+from tests import sim_group
 from tests.core.group.controller.watched_group import WatchedGroup, options
 from tests.sim_group import tp
 
@@ -37,6 +39,15 @@ def test_a_group_at_rest(group):
         "2 consumers read 4 of 4 partitions, spare: 3",
         "0.0002 MB/s in all, most for consumer 1: 0.0001 of 0.00012 MB/s",
     )
+
+
+def test_a_group_that_is_idle():
+    group = WatchedGroup.of(sim_group.options({"spare_consumers": 1, "idle_after_s": 5}), a=50, b=50)
+    group.settle()
+    group.speeds(a=0, b=0)
+    group.until(lambda: len(group.world.fleet.living()) == 1)
+    (first, _) = seen(group)
+    assert re.fullmatch(r"idle since 1970-01-01 00:0.:..Z, everything is read, spare: \d", first)
 
 
 def test_nothing_is_known_at_first():

@@ -13,7 +13,7 @@ from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.config.packing import PackingSettings
 from kgs_core.errors import TransientError
-from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Incarnation, RunState, Target
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Idle, Incarnation, RunState, Target
 from kgs_core.group.view.rolling_replacement import ReplacementWait
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
@@ -67,6 +67,16 @@ def test_the_headline_says_how_far_the_group_is():
         "| no target yet | 0 partitions on 0 consumers | 0 topics consumed | lag ? records"
         in shown(group(target=None, current={}, lag=None, consumers=()))[0]
     )
+
+
+def test_a_group_that_is_idle_says_since_when_and_whether_there_is_something_to_read():
+    idle = replace(TARGET, assignment={}, speeds={}, idle=Idle(60_000, {A: 3, B: 0}, {"t": "1"}))
+    found = group(target=idle, current={}, waiting={}, consumers=(), lag=0)
+    assert "| idle since 1970-01-01 00:01:00Z: nothing to read | 0 partitions on 0 consumers |" in shown(found)[0]
+    assert "00:01:00Z: records to read |" in shown(replace(found, lag=5))[0]
+    assert status_values(found)["idle_since_ms"] == 60_000
+    paused = replace(found, desired_state=DesiredState(RunState.PAUSED, "me", 0))
+    assert status_values(paused)["idle_since_ms"] is None
 
 
 def test_a_group_of_which_something_stands_still_is_no_plain_converged():
@@ -240,7 +250,7 @@ def test_names_of_topics_are_no_markup():
 JSON_KEYS = (
     "group controller converged target current topics_consumed consumers lag known_lag lag_unknown_partitions changes "
     "waiting plan desired_state wanted outdated replacement failures measured_age_s problems bad_shares capacity "
-    "forced_only apply_asked_by quiet_until rscore_left"
+    "forced_only apply_asked_by quiet_until rscore_left idle_since_ms"
 )
 CONSUMER_JSON = {"id": 1, "incarnation": "0123456789", "state": "reading", "partitions": ["t:0", "t:1"], "load": 1.5e6,
     "bytes_per_s": 2e6, "lag": 12, "known_lag": None, "lag_unknown_partitions": 0, "report_age_s": 0.4,

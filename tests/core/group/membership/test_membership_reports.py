@@ -24,6 +24,16 @@ def test_heartbeats_between_and_all_of_it_now_and_then():
     assert kinds == [Heartbeat] * 29 + [Report]
 
 
+def test_how_far_it_has_read_is_said_soon_once_it_reads_nothing():
+    membership, _ = said(reading(A).noted(Facts(positions={A: 3}, bytes_per_s=1.0)), 1)
+    assert membership.noted(Facts(positions={A: 4}, bytes_per_s=1.0)).next_message(8)[1].__class__ is Heartbeat
+    rests = membership.noted(Facts(positions={A: 4}))
+    assert rests.next_message(5)[1].__class__ is Heartbeat
+    rests, report = said(rests, 6)
+    assert report.positions == {A: 4}
+    assert rests.next_message(15)[1].__class__ is Heartbeat
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -92,7 +92,8 @@ def test_one_by_one_is_as_all_at_once_but_for_silence(parts, data):
         view = view.take(record, 50.0)
 
     def deaf(found):
-        return replace(found, members={i: replace(m, last_seen_at=None) for i, m in found.members.items()}, since=None)
+        silent = {"last_seen_at": None, "positions_since": None}
+        return replace(found, members={i: replace(m, **silent) for i, m in found.members.items()}, since=None)
 
     assert deaf(view) == deaf(view_of(*records, now=50.0))
 
