@@ -103,7 +103,10 @@ class SimGroup:
         known = {tp(name): float(speed) for name, speed in speeds.items() if speed is not None}
         unknown = frozenset(tp(name) for name, speed in speeds.items() if speed is None)
         offset = max(self.measurements, default=-1) + 1
-        self.measurements[offset] = Load(known, unknown), self.clock.now
+        load = Load(known, unknown)
+        if self.options.packing.idle_after_s is not None:
+            load = self.topics.measured(load)
+        self.measurements[offset] = load, self.clock.now
         return offset
 
     def at(self, offset: int | None) -> Measured | None:

@@ -15,9 +15,9 @@ GROWN = {"a": 90, "b": 90, "c": 50, "d": 50}
 class Runs:
     """The job of one group over one simulated world."""
 
-    def __init__(self, instance, topics=TOPICS):
+    def __init__(self, instance, topics=TOPICS, packing=PACKING):
         self.instance = instance
-        self.group = group_of(topics=topics, packing=PACKING, membership="{group_management_timeout_s: 20}")
+        self.group = group_of(topics=topics, packing=packing, membership="{group_management_timeout_s: 20}")
         self.sim = SimGroup(group_options(self.group))
         self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
 

@@ -9,7 +9,7 @@ from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
 from kgs_dagster.sensors.long_poll import SensorPorts, Timing
 from kgs_dagster.sensors.partition_load import partition_load_sensor
-from tests.dagster.rebalancing import FOUR, GROWN, Runs
+from tests.dagster.rebalancing import FOUR, GROWN, PACKING, Runs
 
 
 class Fleet:
@@ -42,8 +42,8 @@ class Watched(Runs):
         errors: what -> errors that its next calls raise.
     """
 
-    def __init__(self, instance):
-        super().__init__(instance, "[{topic: a}, {pattern: '.*'}]")
+    def __init__(self, instance, packing=PACKING):
+        super().__init__(instance, "[{topic: a}, {pattern: '.*'}]", packing)
         self.fleet = Fleet(self.sim)
         self.load = FOUR
         self.errors = {}

@@ -32,7 +32,7 @@ def test_a_group_sleeps_while_nothing_is_written_and_the_next_record_is_read(
     try:
         produce(rig.pipeline.bootstrap, rig.topic, json_values(0, 100))
         with rig.controller() as control:
-            rig.wait(lambda found: found.is_converged and found.current, "somebody reads")
+            rig.pipeline.wait_caught_up([rig.topic])
             for again in range(sleeps):
                 wait_until(lambda: is_asleep(rig, spares), 90, f"it sleeps: {rig.tail()}")
                 assert "nothing to read" in rig.kgs("status").stdout

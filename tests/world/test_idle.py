@@ -55,7 +55,7 @@ def test_whatever_goes_wrong_it_sleeps_when_all_is_read_and_wakes_for_one_record
     before = len(world.topics.history)
     world.rounds(3 * LOOK)
     assert not any(isinstance(one.message, Target) for one in world.topics.history[before:]), "it sleeps on"
-    world.write(min(world.load.speeds))
+    world.topics.write(min(world.load.speeds))
     world.until(lambda: not world.sleeps(), AWAKE)
     world.until(lambda: not world.unread(), READ if spares else 2 * READ)
     falls_asleep(world)
@@ -82,7 +82,7 @@ def test_a_controller_that_comes_a_week_later_knows_that_all_is_read(new_world):
     world.rounds(LOOK)
     assert world.sleeps()
     assert world.fleet.living() == []
-    world.write(RECORD)
+    world.topics.write(RECORD)
     world.until(lambda: not world.unread(), 2 * READ)
 
 
@@ -103,7 +103,7 @@ def test_a_sleeping_group_can_be_paused_and_stopped_and_sleeps_on(new_world, sta
     world.set_desired_state(state)
     world.rounds(LOOK)
     assert len(world.fleet.living()) == (state is RunState.PAUSED)
-    world.write(RECORD)
+    world.topics.write(RECORD)
     world.rounds(LOOK)
     assert world.unread(), "it is to read nothing"
     world.set_desired_state(RunState.RUNNING)

@@ -1,7 +1,7 @@
 """The topics of a group as one broker has them: logs that are only appended to, transactions, and one writer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kgs_core.errors import FencedError
@@ -17,7 +17,8 @@ from kgs_core.group.protocol import (
     Target,
     Tombstone,
 )
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import ConsumerId, TopicId, TopicPartition
+from kgs_core.planning.load import Load
 
 
 class Log(NamedTuple):
@@ -82,6 +83,17 @@ class Topics:
     fences: bool = True
     written: dict[TopicPartition, int] = field(default_factory=dict)
     read: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def write(self, partition: TopicPartition, records: int = 1) -> None:
+        """Somebody produces what the group reads."""
+        self.written[partition] = self.written.get(partition, 0) + records
+
+    def measured(self, load: Load) -> Load:
+        """`load` with the ends of what is known; a record has come wherever anything is written."""
+        for partition, speed in load.speeds.items():
+            self.write(partition, 1 if speed else 0)
+        ends = {p: end for p, end in self.written.items() if p in load.speeds and p not in load.unknown}
+        return replace(load, ends=ends, topic_ids={p.topic: TopicId("id") for p in ends})
 
     def log(self, log: Log) -> Sequence[Received[Message]]:
         return self.logs.get(log, [])

@@ -9,7 +9,7 @@ from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
 from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.transitions import State
-from kgs_core.model import ConsumerId, TopicId, TopicPartition
+from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import RandomSource
 from kgs_core.planning.load import Load
 from tests.world.chance import NO_TROUBLE, Chance
@@ -71,15 +71,8 @@ class World:
     def measured(self) -> Measured | None:
         load = self.load
         if load is not None and self.options.packing.idle_after_s is not None:
-            for partition, speed in load.speeds.items():
-                self.write(partition, 1 if speed else 0)
-            ends = {p: end for p, end in self.topics.written.items() if p in load.speeds and p not in load.unknown}
-            load = replace(load, ends=ends, topic_ids={p.topic: TopicId("id") for p in ends})
+            load = self.topics.measured(load)
         return None if load is None else Measured(load, self.clock.ms)
-
-    def write(self, partition: TopicPartition, records: int = 1) -> None:
-        """Somebody produces."""
-        self.topics.written[partition] = self.topics.written.get(partition, 0) + records
 
     def unread(self) -> set[TopicPartition]:
         """Partitions with records that no consumer has read."""

@@ -99,11 +99,12 @@ def _awake(state: ControllerState, watched: Watched, now: float) -> TargetDecisi
 
 def _asleep(state: ControllerState, idle: Idle, watched: Watched, starts: Starts, now: float) -> Target | None:
     """A Target by which nobody reads; spares stay, so that one of them can read at once."""
-    if state.target is None:
+    measured = state.fresh(now)
+    if state.target is None or measured is None:
         return None
     spares = choose_spares((), state.options.packing.spare_consumers, watched.group().numbers)
     step = Replacement({}, spares, "idle: everything is read")
-    bare = replace(state.target, speeds={}, pinned=frozenset(), idle=idle)
+    bare = replace(state.target, speeds={}, pinned=frozenset(), measurement_offset=measured.offset, idle=idle)
     return _target_of(step, state, bare, starts, now)
 
 

@@ -136,6 +136,6 @@ def test_a_group_that_observers_look_after_sleeps_by_one_run_and_wakes_by_anothe
     group.until(lambda: not group.world.fleet.living(), 150)
     group.rounds(100)
     assert [reason for _, reason in group.asked[1:]] == ["idle: everything is read"]
-    group.world.write(TopicPartition("b", 0))
+    group.world.topics.write(TopicPartition("b", 0))
     group.until(lambda: not group.world.unread(), 20)
     assert group.asked[-1][1] == "records to read: b:0"
