@@ -12,6 +12,7 @@ from kgs_core.group.protocol import (
     Ending,
     FlatOut,
     Heartbeat,
+    Idle,
     Incarnation,
     LearntCapacity,
     Member,
@@ -117,6 +118,9 @@ GOLDEN = {
         _REPORT,
         phase=Phase.READING,
         flat_out=FlatOut(1.5e6, 900.0, 0.5, 1_700_000_000_000, 2**40, {"orders": 2**33, "Ünïcode": 1}, "2 x fast"),
+    ),
+    "target: idle": replace(
+        _TARGET, idle=Idle(1_700_000_000_000, {MANY[0]: 2**62, MANY[1]: 0}, {"orders": "topic-id"})
     ),
     "target: packed by a learnt capacity": replace(_TARGET, learnt=LearntCapacity(2.3e6, "0.2.0", "abcdef")),
     "target: nobody is outdated any more": replace(_TARGET, fulfilled_ms=1_700_000_000_000),

@@ -14,6 +14,7 @@ from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    Idle,
     Incarnation,
     Member,
     MemberAssignment,
@@ -58,6 +59,8 @@ targets = st.builds(
     measurement_offset=st.none() | counts,
     pinned=sets,
     history=st.lists(changes, max_size=3).map(tuple),
+    idle=st.none()
+    | st.builds(Idle, counts, st.dictionaries(partitions, counts, max_size=3), st.dictionaries(ids, ids, max_size=2)),
     terms=st.none() | st.builds(Terms, texts, amounts, st.lists(texts, max_size=3).map(tuple)),
 )
 signs = {"member": members, "sequence": counts, "phase": st.sampled_from(Phase), "bytes_per_s": amounts}
