@@ -21,7 +21,7 @@ from kgs_core.errors import KgsError
 from kgs_core.model import TopicPartition
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.runtime.group_status import GroupWatch
-from kgs_core.system.processes import find_runs
+from kgs_core.system.processes import find_runs, leader_of
 from tests.failpoints import crash_at
 from tests.system.billing import billed
 from tests.system.exporter import Scrape, counted, exporter, scraped_beside
@@ -88,11 +88,10 @@ class Rig:
         """Consumer -> pid of every run of this group on this machine."""
         found = {}
         for name, members in find_runs(f"{self.settings.group}@").items():
-            leaders = [member.pid for member in members if os.getsid(member.pid) == member.pid]
-            for pid in leaders:
+            if (leader := leader_of(members)) is not None:
                 number = int(name.split("/")[-2])
                 assert number not in found, f"consumer {number} runs twice"
-                found[number] = pid
+                found[number] = leader.pid
         return found
 
     def clean_up(self) -> None:
