@@ -315,7 +315,8 @@ def test_a_tick_carries_out_one_change_after_the_other(watched):
     assert watched.sim.owners() == {"a": 1, "b": 1, "c": 2, "d": 2}
 
 
-def test_a_group_with_nothing_to_read_is_put_to_sleep_by_a_run_and_woken_within_a_tick(instance):
+@pytest.fixture
+def asleep(instance):
     watched = Watched(instance, PACKING.replace("}", ", idle_after_s: 60}"))
     watched.settle()
     watched.load = dict.fromkeys(FOUR, 0)
@@ -324,11 +325,24 @@ def test_a_group_with_nothing_to_read_is_put_to_sleep_by_a_run_and_woken_within_
     assert config_of(*requests)["reason"] == "idle: everything is read"
     watched.sim.go_by(5)
     assert watched.sim.fleet.living() == []
-    result = watched.tick()
+    return watched
+
+
+def test_a_group_with_nothing_to_read_is_put_to_sleep_by_a_run_and_woken_within_a_tick(asleep):
+    result = asleep.tick()
     assert result.run_requests == []
     assert re.match(r"idle since .*Z, everything is read; ", result.skip_message)
-    watched.sim.topics.write(tp("b"))
-    assert keys(result := watched.tick()) == ["g/1/2", record_of(watched)]
+    asleep.sim.topics.write(tp("b"))
+    assert keys(result := asleep.tick()) == ["g/1/2", record_of(asleep)]
     assert config_of(result.run_requests[1])["reason"] == "records to read: b:0"
-    watched.settle()
-    assert watched.sim.topics.read == watched.sim.topics.written
+    asleep.settle()
+    assert asleep.sim.topics.read == asleep.sim.topics.written
+
+
+def test_a_group_that_sleeps_is_woken_where_nobody_knows_whether_there_is_something_to_read(asleep):
+    quiet, asleep.load = asleep.load, None
+    assert keys(result := asleep.tick()) == ["g/1/2", record_of(asleep)]
+    assert config_of(result.run_requests[1])["reason"] == "the ends of the logs are not known"
+    asleep.load = quiet
+    asleep.settle()
+    assert asleep.sim.owners() == dict.fromkeys(FOUR, 1)
