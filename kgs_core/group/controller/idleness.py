@@ -57,13 +57,11 @@ def waking_reason(state: ControllerState, now: float) -> str:
 def blind_load(state: ControllerState, now: float) -> LastMeasurement | None:
     """What to wake a sleeping group by where nobody measures: nothing is known of what was read to its end.
 
-    None: the group does not sleep, or it is not certain yet that nobody measures. A rebalance run does not wait: it is
-    given what there is before it looks.
+    None: the group does not sleep, or it is not certain yet that nobody measures.
     """
     idle, limit_s = state.target.idle if state.target else None, state.options.membership.max_measurement_age_s
     has_waited = state.name is State.SENTINEL and now - state.entered_at > limit_s
-    is_certain = state.measured is None if state.options.until_done else has_waited
-    if idle is None or state.fresh(now) is not None or not is_certain:
+    if idle is None or state.fresh(now) is not None or not has_waited:
         return None
     return LastMeasurement(Load({}, frozenset(idle.ends)), None, now, now)
 

@@ -8,6 +8,7 @@ may be shorter than `suspect_after_s`: so the age of the newest report counts to
 nobody before it has listened for long enough to hear every living consumer, so a wrong clock makes no suspects.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -82,7 +83,7 @@ class GroupObserver:
             replace(options, launches=True, until_done=False),
             time_ms - now * 1000,
             name=State.SENTINEL,
-            entered_at=now,
+            entered_at=math.inf,  # so that it wakes no group for want of a measurement: the run would have none either
         )
         read = read_from_beginning(state, messages, now, age_s)
         heard_from = now + HEARTBEATS_TO_HEAR * options.membership.heartbeat_s
