@@ -59,31 +59,42 @@ _FIXES = {
     "UNKNOWN_TOPIC_OR_PART": "check the topic's name",
     "UNSUPPORTED_VERSION": NEWER,
 }
-FINAL_TOKEN_FAILURE = "final: "  # noqa: S105 - a word
-"""Begins what we tell librdkafka of a token that will not be had until a person acts."""
-# librdkafka gives a wrong password's name to a token that could not be had, too: because its endpoint is away, or
-# because that refuses (errors of RFC 6749, 5.2)
-_WITHOUT_BEARER = "Failed to acquire SASL OAUTHBEARER token"
-_BEARER_REFUSED = re.compile(
-    r"invalid_(request|client|grant|scope)|unauthorized_client|unsupported_grant_type|access_denied|"
-    + FINAL_TOKEN_FAILURE
-)
-_CALLBACK_FAILED = re.compile(r"OAuth callback raised exception|OAuth token not set within")
-"""All that Python's client tells of a failure of ours to give it a token."""
-_BEARER_FIX = "check sasl.oauthbearer.* and that the token endpoint answers"
-_DENIED_FIX = "grant this user the right"
+_TOKEN_MISSES = re.compile(r"OAuth callback raised exception|OAuth token not set within|OAUTHBEARER token")
+"""All that clients tell of a failure of ours to give them a token."""
+_BEARER_REFUSED = "invalid_token"
+_BEARER_FIX = "check that the brokers accept the provider's tokens: their audience, issuer, keys and clock"
+NEXT_ASK_S = 15.0
+"""librdkafka asks again for a token ten seconds after it got none, and has an expired one until then."""
 # "127.0.0.1:19/bootstrap: Connect to ipv4#127.0.0.1:19 failed: Connection refused (after 0ms in state CONNECT)"
 _NOISE = re.compile(
     r"^\S+?/\w+: |^\w+://\S+?/\w+: | \(after \d+ms in state \w+(, \d+ identical error\(s\) suppressed)?\)"
 )
 
 
-_token_failures: list[PortError] = []
+_DENIED_FIX = "grant this user the right"
+_token_failures: list[tuple[PortError, float | None]] = []
+"""The newest one of this process, and when there were tokens again."""
 
 
 def note_token_failure(failure: PortError) -> None:
-    """Remember, for this process, why the newest token was not to be had: clients say only that it was not."""
-    _token_failures[:] = [failure]
+    """Remember, for this process, why there is no token: clients say only that they are refused, or get no answer."""
+    _token_failures[:] = [(failure, None)]
+
+
+def note_token() -> None:
+    """There are tokens (again); clients that had none may need a while to ask for one."""
+    if _token_failures and _token_failures[0][1] is None:
+        _token_failures[:] = [(_token_failures[0][0], time.monotonic())]
+
+
+def _token_failure_behind(error: KafkaError) -> PortError | None:
+    """What is wrong with this process's tokens, where that may be why a client of it is refused or not answered."""
+    if not _token_failures or error.name() not in NO_ANSWER | {"_AUTHENTICATION"}:
+        return None
+    failure, ended = _token_failures[0]
+    if ended is None:
+        return failure
+    return TransientError(str(failure)) if time.monotonic() < ended + NEXT_ASK_S else None
 
 
 class ConnectionWatch:
@@ -107,13 +118,9 @@ class ConnectionWatch:
 
 def is_passing(error: KafkaError) -> bool:
     """Whether the same request may succeed when it is made again."""
-    if _CALLBACK_FAILED.search(error.str()):
-        return not any(isinstance(failure, PermanentError) for failure in _token_failures)
-    return error.name() in _PASSING or (_is_about_token(error) and not _BEARER_REFUSED.search(error.str()))
-
-
-def _is_about_token(error: KafkaError) -> bool:
-    return error.name() == "_AUTHENTICATION" and _WITHOUT_BEARER in error.str()
+    if (failure := _token_failure_behind(error)) is not None:
+        return not isinstance(failure, PermanentError)
+    return error.name() in _PASSING or _TOKEN_MISSES.search(error.str()) is not None
 
 
 def is_stale(answer: object) -> bool:
@@ -130,11 +137,16 @@ def port_error(where: str, what: str, error: KafkaError, cause: KafkaError | Non
         cause: the connection error behind it, used when `error` itself says no more than "no answer".
     """
     shown = cause if cause is not None and error.name() in NO_ANSWER else error
-    name = shown.name()
-    fix = _BEARER_FIX if _is_about_token(shown) else _FIXES.get(name, "")
-    fix = _DENIED_FIX if name.endswith("AUTHORIZATION_FAILED") else fix
     words = _NOISE.sub("", " ".join(shown.str().split())).rstrip(".")
-    if _CALLBACK_FAILED.search(words):
-        words, fix = str(_token_failures[0]) if _token_failures else "there is no token to sign in with", ""
+    if (failure := _token_failure_behind(shown)) is not None:
+        words, fix = str(failure), ""
+    else:
+        fix = _fix(shown.name(), words)
     message = ": ".join(part for part in (f"Kafka {where}", what, words, fix) if part)
     return TransientError(message) if is_passing(shown) else PermanentError(message)
+
+
+def _fix(name: str, words: str) -> str:
+    if name.endswith("AUTHORIZATION_FAILED"):
+        return _DENIED_FIX
+    return _BEARER_FIX if _BEARER_REFUSED in words else _FIXES.get(name, "")

@@ -18,7 +18,6 @@ from kgs_core.errors import ConfigError, PermanentError, PortError, TransientErr
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.kafka.clients import token_source
 from kgs_core.kafka.errors import NEWER, OLDEST_TESTED
-from kgs_core.kafka.oidc_tokens import OidcTokens
 from kgs_core.kafka.silent_brokers import first
 from kgs_core.kafka.tokens import TokenSource
 from kgs_core.system.secret_files import with_secrets
@@ -137,9 +136,9 @@ def client_settings(client: Mapping[str, str | int | bool]) -> dict[str, Any]:
     protocol = str(client.get("security.protocol", "PLAINTEXT")).upper()
     passed["security_protocol"] = protocol
     if protocol.startswith("SASL"):
-        passed["sasl_mechanism"] = mechanism = _mechanism(client)
-        if mechanism == "OAUTHBEARER":
-            passed["sasl_oauth_token_provider"] = ProvidedTokens(source or OidcTokens(client))
+        passed["sasl_mechanism"] = _mechanism(client)
+        if source is not None:
+            passed["sasl_oauth_token_provider"] = ProvidedTokens(source)
     if protocol.endswith("SSL"):
         passed["ssl_context"] = _ssl_context(client)
     return passed

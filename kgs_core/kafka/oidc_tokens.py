@@ -1,27 +1,44 @@
-"""Tokens of an OpenID Connect provider: for kafka-python, which fetches none, and where the secret is in a file.
+"""Tokens of an OpenID Connect provider, which all clients of a process share.
 
-librdkafka fetches tokens itself, with the secret that it was made with.
+Where there is no token any more, one call in `RETRY_S` asks the provider; the others get its answer.
 """
 
 import logging
+import os
 import ssl
 import threading
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from http import HTTPStatus
 
 import httpx2
 
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
-from kgs_core.kafka.errors import note_token_failure
+from kgs_core.kafka.errors import note_token, note_token_failure
 from kgs_core.kafka.tokens import USED_SHARE, KeptToken, Token, used_on
 from kgs_core.system.bounded_call import answer_within
 from kgs_core.system.secret_files import with_secrets
 
 REFUSED_S = 300.0
+RETRY_S = 1.0
 _TIMEOUT_S = 5.0
 _WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
 _log = logging.getLogger(__name__)
+
+
+def oidc_tokens(client: Mapping[str, str | int | bool]) -> "OidcTokens":
+    """The tokens of this client at its provider, one source in a process.
+
+    Raises:
+        PermanentError: as `OidcTokens`.
+    """
+    return _oidc_tokens(tuple(sorted(client.items())), os.getpid())  # a forked process has a lock of its own
+
+
+@lru_cache(maxsize=8)
+def _oidc_tokens(client: tuple[tuple[str, str | int | bool], ...], _pid: int) -> "OidcTokens":
+    return OidcTokens(dict(client))
 
 
 class OidcTokens:
@@ -37,25 +54,33 @@ class OidcTokens:
         self._lock = threading.Lock()
         self._kept: KeptToken | None = None
         self._refused_since: float | None = None
+        self._failure: tuple[PortError, float] | None = None
         self._read()
 
     def token(self) -> Token:
         """See `TokenSource`."""
         with self._lock:
             if self._kept is None or time.time() >= self._kept[1]:
-                try:
-                    found, life_s = self._fetched()
-                except PortError as e:
-                    failure = self._judged(e)
-                    if (kept := used_on(self._kept)) is not None:
-                        _log.warning("%s: the token that there is is used on", failure)
-                        self._kept = kept
-                        return kept[0]
-                    note_token_failure(failure)
-                    raise failure from e
-                self._refused_since = None
-                self._kept = found, found.expires_s - (1 - USED_SHARE) * life_s
+                self._kept = self._next()
+                note_token()
             return self._kept[0]
+
+    def _next(self) -> KeptToken:
+        """A new token, or the current one for longer."""
+        if self._failure is not None and time.monotonic() < self._failure[1] + RETRY_S:
+            raise self._failure[0]
+        try:
+            found, life_s = self._fetched()
+        except PortError as e:
+            failure = self._judged(e)
+            if (kept := used_on(self._kept)) is not None:
+                _log.warning("%s: the current token is used until its end", failure)
+                return kept
+            note_token_failure(failure)
+            self._failure = failure, time.monotonic()
+            raise failure from e
+        self._refused_since = None
+        return found, found.expires_s - (1 - USED_SHARE) * life_s
 
     def _judged(self, failure: PortError) -> PortError:
         """A refusal after tokens were had is not final at first: a new secret is not everywhere at once."""

@@ -181,7 +181,7 @@ class _Asking(Generic[_Client, _Key]):
 
     def _begin(self, client: _Client, *, is_extra: bool) -> None:
         self._turns += 1
-        left_s = self._end_s - time.monotonic()
+        left_s = max(self._end_s - time.monotonic(), _NEXT_TRY_S)  # the client may have waited long for a token
         attempt_s = self._attempt_s if self._turns <= QUICK_REPEATS else ANSWER_S
         attempt: _Attempt[_Client, _Key] = _Attempt(client, is_extra)
         self._attempts.append(attempt)

@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
-from kgs_core.kafka.errors import note_token_failure
+from kgs_core.kafka.errors import note_token, note_token_failure
 from kgs_core.system.patience import LogOnChange
 
 CALL_TIMEOUT_S = 8.0
@@ -113,6 +113,7 @@ class FunctionTokens:
             note_token_failure(e)
             raise
         self._say("")
+        note_token()
         return found
 
     def _found(self) -> Token:

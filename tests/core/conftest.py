@@ -12,6 +12,7 @@ from kgs_core.group.controller.machine import begin, step
 from kgs_core.group.controller.state import Options
 from kgs_core.group.view.events import FleetSeen, RecordsRead
 from kgs_core.ingest.fetch import fetch_sessions
+from kgs_core.kafka import errors
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS
@@ -21,6 +22,12 @@ from tests.core.group.controller.two_readers import RUNS, group
 from tests.failpoints import KilledError
 from tests.mock_kafka import mock_kafka
 from tests.sim_group import packing_of
+
+
+@pytest.fixture(autouse=True)
+def no_token_failure(monkeypatch):
+    """What one test's tokens lack is nothing to the next one, in the same process."""
+    monkeypatch.setattr(errors, "_token_failures", [])
 
 
 @pytest.fixture

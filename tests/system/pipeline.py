@@ -91,14 +91,16 @@ class Pipeline:
         *,
         registry: str = "http://127.0.0.1:9",
         storage: Storage | None = None,
+        kafka: Mapping[str, Any] | None = None,
         **consumer: Any,
     ) -> None:
+        """`kafka`: where and how kgs signs in, where that is another way than the test's own clients."""
         self.folder = folder
         self.bootstrap = bootstrap
         self.config = folder / "kgs.yaml"
         self._tree: dict[str, Any] = {
             "group": f"group-{folder.name}"[:100],
-            "kafka": {"bootstrap_servers": bootstrap},
+            "kafka": kafka or {"bootstrap_servers": bootstrap},
             "lake": {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"},
             "registry": {"url": registry},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kgs_core.errors import PermanentError, PortError
-from kgs_core.kafka.errors import FINAL_TOKEN_FAILURE
+from kgs_core.errors import PortError
 from kgs_core.kafka.tokens import TokenSource
 
 _POINTER, _TEXT, _INT, _SIZE = c.c_void_p, c.c_char_p, c.c_int, c.c_size_t
@@ -45,8 +44,7 @@ def _give_token(lib: Any, source: TokenSource, handle: int, _config: bytes, _opa
     try:
         token = source.token()
     except PortError as e:
-        final = FINAL_TOKEN_FAILURE if isinstance(e, PermanentError) else ""
-        lib.rd_kafka_oauthbearer_set_token_failure(handle, f"{final}{e}".encode(errors="replace"))
+        lib.rd_kafka_oauthbearer_set_token_failure(handle, str(e).encode(errors="replace"))
         return
     error = c.create_string_buffer(_ERROR_SIZE)
     pairs = [text.encode() for pair in token.extensions.items() for text in pair]

@@ -103,16 +103,16 @@ def test_who_gives_the_tokens(tmp_path):
         source = token_source(own)
         assert isinstance(source, OidcTokens)
         assert source.token().principal == "kgs"
+        assert token_source(dict(own)) is source
         assert plain_settings({**own, "a": "b"}) == {"a": "b"}
         server.clients["kgs"] = "n3w"
         server.life_s = 0
         source._kept = None
         with pytest.raises(PermanentError, match="invalid_client"):
             source.token()
+        source._failure = None
         secret.write_text("n3w\n")
         assert source.token().value
-    plain = {**own, "sasl.oauthbearer.client.secret": "s3cret"}
-    assert token_source(plain) is None
-    assert plain_settings(plain) == plain
+    assert token_source({"sasl.mechanism": "PLAIN"}) is None
     assert isinstance(token_source({TOKEN_FUNCTION: "a:b"}), FunctionTokens)
     assert plain_settings({TOKEN_FUNCTION: "a:b", "c": "d"}) == {"c": "d"}

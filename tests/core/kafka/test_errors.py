@@ -1,10 +1,14 @@
 """What is worth another try, and what is said of it."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 from confluent_kafka import KafkaError
 
 from kgs_core.errors import PermanentError, TransientError
-from kgs_core.kafka.errors import port_error
+from kgs_core.kafka import errors
+from kgs_core.kafka.errors import note_token, note_token_failure, port_error
 from kgs_core.kafka.producers import write_error
 
 
@@ -43,20 +47,26 @@ def test_without_an_answer_the_connection_says_why():
     assert "refused" not in str(told(KafkaError.NOT_CONTROLLER, refused))
 
 
-@pytest.mark.parametrize(
-    ("words", "kind"),
-    [
-        ('{"error": "invalid_client"}', PermanentError),
-        ('{"error": "unauthorized_client"}', PermanentError),
-        ("Failed to connect to issuer.example: Connection refused", TransientError),
-        ("Operation timed out", TransientError),
-    ],
-)
-def test_a_token_endpoint_that_is_away_is_no_wrong_password(words, kind):
-    error = KafkaError(KafkaError._AUTHENTICATION, f"Failed to acquire SASL OAUTHBEARER token: {words}")
-    for found in (port_error("a:1", "list topics", error), write_error("a:1", "write", error)):
-        assert type(found) is kind
-        assert str(found).endswith("check sasl.oauthbearer.* and that the token endpoint answers")
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._TIMED_OUT, KafkaError._TRANSPORT])
+@pytest.mark.parametrize("kind", [TransientError, PermanentError])
+def test_without_a_token_all_that_fails_for_lack_of_it_says_why(code, kind, monkeypatch):
+    note_token_failure(kind("token endpoint http://a: 503"))
+    error = KafkaError(code, 'SASL authentication error: {"status":"invalid_token"}')
+    found = port_error("a:1", "list topics", error)
+    assert (type(found), str(found)) == (kind, "Kafka a:1: list topics: token endpoint http://a: 503")
+    is_final = kind is PermanentError and code == KafkaError._AUTHENTICATION
+    assert isinstance(write_error("a:1", "write", error), PermanentError) is is_final
+    assert "503" not in str(port_error("a:1", "read", KafkaError(KafkaError.NOT_CONTROLLER)))
+    note_token()
+    assert isinstance(port_error("a:1", "list topics", error), TransientError)  # the client has yet to ask for one
+    monkeypatch.setattr(errors, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + errors.NEXT_ASK_S))
+    assert "503" not in str(port_error("a:1", "list topics", error))
+
+
+def test_brokers_that_refuse_a_good_token():
+    error = KafkaError(KafkaError._AUTHENTICATION, 'SASL authentication error: {"status":"invalid_token"}')
+    with pytest.raises(PermanentError, match="check that the brokers accept the provider's tokens"):
+        raise port_error("a:1", "list topics", error)
 
 
 def test_a_wrong_password_stays_wrong():

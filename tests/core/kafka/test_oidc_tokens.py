@@ -34,12 +34,33 @@ def test_a_token_is_used_for_most_of_its_life_by_all(provider):
     assert provider.given == ["kgs"]
 
 
+def test_a_provider_that_fails_is_asked_by_one_of_many(provider, monkeypatch):
+    monkeypatch.setattr(oidc_tokens, "RETRY_S", 60.0)
+    found, failed = tokens(provider), []
+    provider.fault = 503
+
+    def ask():
+        with pytest.raises(TransientError, match="503"):
+            found.token()
+        failed.append(1)
+
+    at_once([threading.Thread(target=ask) for _ in range(8)])
+    assert len(failed) == 8
+    assert provider.asked == 1
+
+
 def test_a_token_without_life_is_not_used_again(provider):
     provider.life_s = 0
     found = tokens(provider)
     assert found.token()
     assert found.token()
     assert provider.given == ["kgs", "kgs"]
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Asks again at once."""
+    monkeypatch.setattr(oidc_tokens, "RETRY_S", 0.0)
 
 
 @pytest.fixture
@@ -69,7 +90,7 @@ def test_a_token_is_used_to_its_end_where_there_is_no_other_one(provider, clock)
         found.token()
 
 
-def test_a_refusal_after_tokens_is_final_only_where_it_lasts(provider, clock):
+def test_a_refusal_after_tokens_is_final_only_where_it_lasts(provider, clock, impatient):
     found = tokens(provider)
     found.token()
     provider.clients["kgs"] = "rotated"
@@ -94,7 +115,7 @@ def test_another_secret_is_refused_and_not_shown(provider):
 
 
 @pytest.mark.parametrize("fault", [500, 503, 429, 204])
-def test_no_token_now_is_one_that_may_come(provider, fault):
+def test_no_token_now_is_one_that_may_come(provider, fault, impatient):
     found = tokens(provider)
     provider.fault = fault
     with pytest.raises(TransientError, match=f"{fault}"):

@@ -106,6 +106,24 @@ def test_a_client_without_an_answer_is_not_thrown_away_while_no_other_has_one(hu
     assert clients.used == 1
 
 
+def test_a_client_that_comes_after_the_end_is_asked_with_a_time_out_all_the_same(hurried):
+    class Late(Clients):
+        def another(self):
+            time.sleep(0.3)
+            return super().another()
+
+    given = []
+
+    def question(client, timeout_s):
+        given.append(timeout_s)
+        return {"a": Future()}
+
+    with pytest.raises(TimeoutError):
+        ask(Late(), question, 0.1)
+    assert len(given) > 1
+    assert min(given) > 0
+
+
 def test_what_changes_something_is_sent_once(hurried):
     clients, (asked, question) = Clients(), answered_by(2)
     with pytest.raises(TimeoutError):
