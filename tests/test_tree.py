@@ -35,7 +35,7 @@ def test_requirements_hold_pins_and_hashes_and_no_address(path):
 
 
 def test_what_tests_run_with_is_what_users_run_with():
-    names = {"run.txt", "k8s.txt", "dev.txt", "java.txt", "docs.txt", "bench-peer.txt"}
+    names = {"run.txt", "k8s.txt", "dev.txt", "java.txt", "docs.txt", "bench-peer.txt", "neighbours.txt"}
     assert {path.name for path in REQUIREMENTS} == names
     assert pins(ROOT / "requirements/run.txt") | pins(ROOT / "requirements/k8s.txt") <= pins(
         ROOT / "requirements/dev.txt"

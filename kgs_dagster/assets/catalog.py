@@ -14,6 +14,7 @@ from kgs_dagster.settings import GroupConfig
 if TYPE_CHECKING:
     from kgs_core.catalog.registration import TableRegistration
 
+CHECK = "registered"
 Register = Callable[[Settings], "Sequence[TableRegistration]"]
 _KINDS = {"unity": "unitycatalog", "glue": "glue"}
 
@@ -53,16 +54,27 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
                 skippable=True,
             )
         ],
+        check_specs=[
+            dg.AssetCheckSpec(
+                CHECK, asset=catalog_key(group), description="The catalogue has every table of the group."
+            )
+        ],
     )
     def tables_in_catalog(
         context: dg.AssetExecutionContext,
-    ) -> Iterator[dg.AssetObservation | dg.MaterializeResult[Any]]:
+    ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult[Any]]:
         claim_run(context.instance, context.run.run_id)
         with failures_named():
             found = register(group.settings)
-        if problems := [f"table {each.table}: {each.problem}" for each in found if each.problem]:
-            yield dg.AssetObservation(asset_key=catalog_key(group), metadata=_metadata(found))
-            fail_if(problems)
+        problems = [f"table {each.table}: {each.problem}" for each in found if each.problem]
+        outcome = f"{len(found) - len(problems)} tables registered, {len(problems)} refused"
+        yield dg.AssetCheckResult(
+            passed=not problems,
+            check_name=CHECK,
+            description="\n".join([outcome, *problems]),
+            metadata=_metadata(found),
+        )
+        fail_if(problems)
         yield dg.MaterializeResult(asset_key=catalog_key(group), metadata=_metadata(found))
 
     return [tables_in_catalog]

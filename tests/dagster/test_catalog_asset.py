@@ -8,7 +8,7 @@ from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.automation import CATALOG_CRON, scheduled_jobs
 from tests.dagster.groups import group
-from tests.dagster.results import WHY, failure, figures, recorded, refusing
+from tests.dagster.results import WHY, checks, evaluations, failure, figures, recorded, refusing
 
 CATALOG = "{kind: unity, url: 'http://unity', name: 'main.{group}.{table}', token: s3cret}"
 DONE = TableRegistration("bronze/orders", "main.g.bronze_orders", Registration.CREATED)
@@ -33,14 +33,17 @@ def test_it_is_an_asset_below_all_tables_that_shows_no_secret(instance):
     assert spec.kinds == {"unitycatalog"}
     assert {dep.asset_key for dep in spec.deps} == {spec.key for spec in lake_assets(ours) if "delta" in spec.kinds}
     assert "s3cret" not in repr(spec)
-    assert counts(recorded(run(instance, lambda _: [DONE]))["catalog"]) == (1, 0)
+    done = run(instance, lambda _: [DONE])
+    assert counts(recorded(done)["catalog"]) == (1, 0)
+    assert checks(done) == {("catalog", "registered"): True}
 
 
-def test_what_is_not_registered_fails_the_run_and_is_seen_on_the_asset(instance):
+def test_what_is_not_registered_fails_the_run_and_the_check_of_the_asset(instance):
     done = run(instance, lambda _: [DONE, AWAY])
     assert failure(done)[1] == f"table other: {AWAY.problem}"
-    (seen,) = [event for event in done.all_events if event.event_type is dg.DagsterEventType.ASSET_OBSERVATION]
-    assert counts(figures(seen.asset_observation_data.asset_observation)) == (1, 1)
+    seen = evaluations(done)["catalog", "registered"]
+    assert (seen.passed, counts(figures(seen))) == (False, (1, 1))
+    assert seen.description == f"1 tables registered, 1 refused\ntable other: {AWAY.problem}"
     assert recorded(done) == {}
     assert failure(run(instance, refusing))[1] == WHY
 
