@@ -20,11 +20,13 @@ __all__ = ["new_lake", "object_server", "s3_server", "server_of"]
 _numbers = itertools.count(1)
 _TOGETHER = (
     "test_brokers3.py",
+    "test_dagster_postgres.py",
     "test_group_topic_faults.py",
     "test_hanging_transactions.py",
     "test_ingest.py",
     "test_mutual_tls.py",
     "test_keycloak.py",
+    "test_real_glue.py",
     "test_real_registry.py",
     "test_rights.py",
 )

@@ -1,4 +1,4 @@
-"""What Dagster keeps on PostgreSQL does not grow for ever either: the tests of SQLite, on the other storage."""
+"""Dagster on PostgreSQL: what it keeps does not grow for ever, ticks and changes go on; by the tests of SQLite."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +7,7 @@ import dagster as dg
 import psycopg2
 import pytest
 
+from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.dagster.test_retention import (
     test_an_event_that_cannot_be_read_keeps_no_other_one,
     test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on,
@@ -15,12 +16,21 @@ from tests.dagster.test_retention import (
     test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay,
 )
 from tests.system.postgres import running_postgres
+from tests.system.test_dagster_rebalance import (
+    Rig,
+    test_a_change_whose_tick_was_killed_is_made_once_and_recorded,
+    test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it,
+    test_of_two_runs_at_once_the_newer_one_counts,
+)
 from tests.wheel import ROOT
 
 __all__ = [
+    "test_a_change_whose_tick_was_killed_is_made_once_and_recorded",
+    "test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it",
     "test_an_event_that_cannot_be_read_keeps_no_other_one",
     "test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on",
     "test_no_table_of_the_database_grows_for_ever",
+    "test_of_two_runs_at_once_the_newer_one_counts",
     "test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_each_day",
     "test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay",
 ]
@@ -62,12 +72,26 @@ def databases(server: str) -> Database:
 
 
 @pytest.fixture
-def local_instance(server: str, databases: Database, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """On an empty database, with the settings that kgs comes with."""
+def storage(server: str, databases: Database) -> str:
+    """An empty database, as dagster.yaml names it."""
     databases.execute("drop schema public cascade; create schema public")
+    return f"\nstorage:\n  postgres:\n    postgres_url: {server}\n"
+
+
+@pytest.fixture
+def local_instance(storage: str, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """With the settings that kgs comes with."""
     home = tmp_path / "dagster_home"
     home.mkdir()
-    storage = f"\nstorage:\n  postgres:\n    postgres_url: {server}\n"
     (home / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text() + storage)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
+
+
+@pytest.fixture
+def rig(storage: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path, kafka.bootstrap_servers, f"{topic_prefix}load", storage)
+    try:
+        yield rig
+    finally:
+        rig.close()

@@ -52,9 +52,9 @@ BUSY = (90.0, 90.0, 50.0, 50.0)
 
 
 class Rig:
-    """A group of its own on the shared broker, and an instance of Dagster on disk."""
+    """A group of its own on the shared broker, and an instance of Dagster, on disk unless `storage` says otherwise."""
 
-    def __init__(self, folder: Path, bootstrap: str, topic: str) -> None:
+    def __init__(self, folder: Path, bootstrap: str, topic: str, storage: str = "") -> None:
         self.folder = folder
         self.topic = topic
         tree = {
@@ -73,7 +73,7 @@ class Rig:
         self.publisher = Publisher(self.settings)
         self.home = folder / "dagster_home"
         self.home.mkdir()
-        (self.home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+        (self.home / "dagster.yaml").write_text(f"telemetry: {{enabled: false}}\n{storage}")
         self.instance = dg.DagsterInstance.from_config(str(self.home))
         self.defs = build_defs(groups=[self.group])
 
