@@ -4,7 +4,7 @@ Theory of operation. A serializer names the schema in one of two ways:
 
 - in front of the payload: a byte 0 and the id, 4 bytes, big-endian; or a byte 1 and the GUID, 16 bytes;
 - in the record header `__value_schema_id` (of keys `__key_schema_id`) the same bytes, and the value is the payload
-  alone. The header counts first.
+  alone. The header counts first. Apicurio's serializers have 8 bytes, a number, in a header of their own.
 
 Protobuf has the indexes of the message behind the id; in front of the payload they are left in it, in a header they are
 given as `SchemaGroup.rest`. Everything is found by numpy in Arrow's buffers. Only headers are looked at one by one, and
@@ -21,10 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 HEADER, KEY_HEADER = "__value_schema_id", "__key_schema_id"
+_APICURIO = {HEADER: "apicurio.value.", KEY_HEADER: "apicurio.key."}
 NO_VALUE = "no value (tombstone)"
 ID_BYTES, GUID_BYTES = 5, 17  # with the magic byte
 _BY_ID, _BY_GUID = 0, 1
 _MAX_ID = 2**31 - 1
+_LONG = 8
+_NO_ID = "holds no schema's id or GUID"
+_GLOBAL_ID = "Confluent's API knows no global ids: the producer needs apicurio.registry.use-id=contentId"
 Offsets = npt.NDArray[np.int64]
 SchemaKey = int | UUID
 
@@ -178,21 +182,30 @@ def _by_header(
     if headers is None or not len(headers.flatten()):
         return [], in_header
     entries, of = headers.flatten(), pc.list_parent_indices(headers).to_numpy(zero_copy_only=False)
-    named = np.flatnonzero(pc.equal(entries.field("key"), header).to_numpy(zero_copy_only=False) == 1)  # null: no
-    records, first = np.unique(of[named], return_index=True)  # the first of its name counts, as for other readers
-    keys = entries.field("value").take(pa.array(named[first], pa.int64()))
-    use = keys.is_valid().to_numpy(zero_copy_only=False) & present[records]
-    in_header[records[use]] = True
-    encoded = keys.filter(pa.array(use)).dictionary_encode()
-    groups, chosen = [], records[use].astype(np.int64)
-    for n, members in _alike(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)):
-        which, name = chosen[members], encoded.dictionary[n].as_py()
-        found = _named_by(name)
-        if found is None:
-            bad.update(dict.fromkeys(which.tolist(), f"header {header}: holds no schema's id or GUID"))
-        else:
-            groups.append(SchemaGroup(found[0], which, starts[which], ends[which], found[1]))
+    groups = []
+    for name in (header, f"{_APICURIO[header]}contentId", f"{_APICURIO[header]}globalId"):
+        named = np.flatnonzero(pc.equal(entries.field("key"), name).to_numpy(zero_copy_only=False) == 1)  # null: no
+        records, first = np.unique(of[named], return_index=True)  # the first of its name counts, as for other readers
+        keys = entries.field("value").take(pa.array(named[first], pa.int64()))
+        use = keys.is_valid().to_numpy(zero_copy_only=False) & present[records] & ~in_header[records]
+        in_header[records[use]] = True
+        encoded = keys.filter(pa.array(use)).dictionary_encode()
+        chosen = records[use].astype(np.int64)
+        for n, members in _alike(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)):
+            which, said = chosen[members], encoded.dictionary[n].as_py()
+            found = _named_by(said) if name == header else _content_id(name, said)
+            if found is None:
+                why = _GLOBAL_ID if name.endswith("globalId") else _NO_ID
+                bad.update(dict.fromkeys(which.tolist(), f"header {name}: {why}"))
+            else:
+                groups.append(SchemaGroup(found[0], which, starts[which], ends[which], found[1]))
     return groups, in_header
+
+
+def _content_id(name: str, said: bytes) -> tuple[SchemaKey, bytes] | None:
+    """Of a global id, which is another number, nothing is known by Confluent's API."""
+    number = int.from_bytes(said, "big")
+    return (number, b"") if name.endswith("contentId") and len(said) == _LONG and number <= _MAX_ID else None
 
 
 def _named_by(name: bytes) -> tuple[SchemaKey, bytes] | None:

@@ -6,8 +6,9 @@ from uuid import UUID
 import pyarrow as pa
 
 from kgs_core.lake.files.row_schema import HEADERS
-from kgs_core.registry.wire_format import HEADER, joined, unframe
+from kgs_core.registry.wire_format import KEY_HEADER, joined, unframe
 
+NAMES = HEADER, CONTENT_ID, GLOBAL_ID = "__value_schema_id", "apicurio.value.contentId", "apicurio.value.globalId"
 GUID = UUID(int=0x0123456789ABCDEF0123456789ABCDEF)
 
 
@@ -23,7 +24,13 @@ def one_by_one(value, headers):
     """(schema, rest, payload) of one value, or None where it is bad."""
     if value is None:
         return None
-    name = next((h["value"] for h in headers or () if h["key"] == HEADER), None)
+    names = {key: next((h["value"] for h in headers or () if h["key"] == key), None) for key in NAMES}
+    name = names[HEADER]
+    if name is None and (number := names[CONTENT_ID]) is not None:
+        is_id = len(number) == 8 and int.from_bytes(number, "big") < 2**31
+        return (int.from_bytes(number, "big"), b"", value) if is_id else None
+    if name is None and names[GLOBAL_ID] is not None:
+        return None
     at, payload = (value, None) if name is None else (name, value)
     if len(at) >= 5 and at[0] == 0 and at[1] < 128:
         schema, rest = int.from_bytes(at[1:5], "big"), at[5:]
@@ -71,8 +78,18 @@ def random_value(draw):
 
 
 def random_headers(draw):
-    names = [b"\1" + GUID.bytes, b"\1" + bytes(16) + b"z", b"\0\0\0\0\1", b"\0\xff\0\0\1", b"", None, b"\1x"]
-    rows = [(draw.choice([HEADER, "a", ""]), draw.choice(names)) for _ in range(draw.randrange(3))]
+    names = [
+        b"\1" + GUID.bytes,
+        b"\1" + bytes(16) + b"z",
+        b"\0\0\0\0\1",
+        b"\0\xff\0\0\1",
+        b"",
+        None,
+        b"\1x",
+        bytes(7) + b"\7",
+        b"\xff" * 8,
+    ]
+    rows = [(draw.choice([*NAMES, "a", ""]), draw.choice(names)) for _ in range(draw.randrange(3))]
     return None if draw.random() < 0.1 else named(*rows)
 
 
@@ -92,3 +109,15 @@ def test_random_batches_and_slices_of_them():
         for group in framed.groups:
             payloads = b"".join(plain[i][2] for i in group.positions)
             assert joined(framed.data, group.starts, group.ends).tobytes() == payloads
+
+
+def test_records_of_apicurios_serializer_for_java():
+    """As its version 3.1.7 wrote them: with its defaults, with `headers.enabled`, and with `use-id=globalId` too."""
+    number, encoding = bytes(7) + b"\1", ("apicurio.value.encoding", b"BINARY")
+    values = pa.array([b"\0\0\0\0\1\n", b"\n", b"\n"], pa.binary())
+    rows = [[], named((CONTENT_ID, number), encoding), named((GLOBAL_ID, number), encoding)]
+    framed = unframe(values, pa.array(rows, HEADERS))
+    assert sorted((group.schema, *group.positions) for group in framed.groups) == [(1, 0), (1, 1)]
+    assert framed.bad[2].endswith("the producer needs apicurio.registry.use-id=contentId")
+    keys = unframe(values[1:2], pa.array([named(("apicurio.key.contentId", number))], HEADERS), KEY_HEADER)
+    assert keys.groups[0].schema == 1
