@@ -206,7 +206,7 @@ def test_make_help_lists_every_target():
     text = (ROOT / "Makefile").read_text()
     phony = set(re.search(r"^\.PHONY: (.*)$", text, re.MULTILINE).group(1).split())
     explained = set(re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE))
-    assert phony - explained == {"dev", "s3-server", "toxiproxy", "neighbours"}
+    assert phony - explained == {"dev", "s3-server", "toxiproxy", "neighbours", "postgres"}
     assert explained <= phony
 
 

@@ -63,6 +63,7 @@ _TOKEN_MISSES = re.compile(r"OAuth callback raised exception|OAuth token not set
 """All that clients tell of a failure of ours to give them a token."""
 _BEARER_REFUSED = "invalid_token"
 _BEARER_FIX = "check that the brokers accept the provider's tokens: their audience, issuer, keys and clock"
+_DENIED_FIX = "grant this user the right"
 NEXT_ASK_S = 15.0
 """librdkafka asks again for a token ten seconds after it got none, and has an expired one until then."""
 # "127.0.0.1:19/bootstrap: Connect to ipv4#127.0.0.1:19 failed: Connection refused (after 0ms in state CONNECT)"
@@ -71,7 +72,6 @@ _NOISE = re.compile(
 )
 
 
-_DENIED_FIX = "grant this user the right"
 _token_failures: list[tuple[PortError, float | None]] = []
 """The newest one of this process, and when there were tokens again."""
 

@@ -54,7 +54,7 @@ class OidcTokens:
         self._lock = threading.Lock()
         self._kept: KeptToken | None = None
         self._refused_since: float | None = None
-        self._failure: tuple[PortError, float] | None = None
+        self._failure: tuple[type[PortError], str, float] | None = None
         self._read()
 
     def token(self) -> Token:
@@ -67,8 +67,8 @@ class OidcTokens:
 
     def _next(self) -> KeptToken:
         """A new token, or the current one for longer."""
-        if self._failure is not None and time.monotonic() < self._failure[1] + RETRY_S:
-            raise self._failure[0]
+        if self._failure is not None and time.monotonic() < self._failure[2] + RETRY_S:
+            raise self._failure[0](self._failure[1])
         try:
             found, life_s = self._fetched()
         except PortError as e:
@@ -77,7 +77,7 @@ class OidcTokens:
                 _log.warning("%s: the current token is used until its end", failure)
                 return kept
             note_token_failure(failure)
-            self._failure = failure, time.monotonic()
+            self._failure = type(failure), str(failure), time.monotonic()
             raise failure from e
         self._refused_since = None
         return found, found.expires_s - (1 - USED_SHARE) * life_s
