@@ -50,5 +50,5 @@ def _decreasing(problem: PackingProblem, fit: Fit) -> Assignment:
 
 def _first_fit(problem: PackingProblem) -> FirstFit:
     # at most one bin a partition, so that "the lowest free number" never goes beyond this
-    lowest = range(1, len(problem.speeds) + len(problem.quarantined) + 1)
+    lowest = range(1, len(problem.speeds) + len(problem.not_new) + 1)
     return FirstFit(sorted({*problem.current.values(), *problem.spares, *map(ConsumerId, lowest)}))

@@ -23,6 +23,9 @@ class Fit(Protocol):
 class OpenConsumers:
     """The new assignment N of one packing.
 
+    A consumer of less capacity than a new one is treated as one of the same capacity that is filled in part from the
+    start, one of more capacity as one that is emptier than empty: so every fit finds bins of unlike sizes.
+
     Bins with pinned partitions are open from the start, in the order of their numbers, because they will be there
     whatever else is packed.
 
@@ -36,7 +39,8 @@ class OpenConsumers:
         self._loads: dict[ConsumerId, BytesPerSecond] = {}
         self._assignment: dict[TopicPartition, ConsumerId] = {}
         self._overflow: WorstFit | None = None
-        self._spares = sorted(problem.spares - problem.quarantined, reverse=True)
+        self._not_new = problem.not_new
+        self._spares = sorted(problem.spares - self._not_new, reverse=True)
         self._next_number = 1
         for consumer, partition in sorted((problem.current[p], p) for p in problem.pinned):
             self._place(partition, consumer)
@@ -71,11 +75,11 @@ class OpenConsumers:
         """Place into one bin, opened if it is not there and may be, what fits of `partitions`, in order; the rest."""
         problem, before = self._problem, self._loads.get(consumer)
         load, rest = before, []
-        may_open = not self._is_full()
+        may_open, empty = not self._is_full(), self._empty(consumer)
         for partition in partitions:
             speed = problem.speeds[partition]
-            if may_open if load is None else load <= problem.capacity - speed:
-                load = (load or 0.0) + speed
+            if may_open and problem.may_begin(consumer, partition) if load is None else load <= problem.capacity - speed:
+                load = (empty if load is None else load) + speed
                 self._assignment[partition] = consumer
             else:
                 rest.append(partition)
@@ -105,13 +109,14 @@ class OpenConsumers:
             spare = self._spares.pop()
             if spare not in self._loads:
                 return spare
-        while self._next_number in self._loads or self._next_number in self._problem.quarantined:
+        while self._next_number in self._loads or self._next_number in self._not_new:
             self._next_number += 1
         return ConsumerId(self._next_number)
 
     def _number_for(self, partition: TopicPartition) -> ConsumerId:
         home = self._problem.home(partition)
-        return home if home is not None and home not in self._loads else self.new_number()
+        is_free = home is not None and home not in self._loads and self._problem.may_begin(home, partition)
+        return home if home is not None and is_free else self.new_number()
 
     def _is_full(self) -> bool:
         most = self._problem.max_consumers
@@ -129,7 +134,12 @@ class OpenConsumers:
     def _place(self, partition: TopicPartition, consumer: ConsumerId) -> None:
         before = self._loads.get(consumer)
         self._assignment[partition] = consumer
-        self._keep_load(consumer, before, (before or 0.0) + self._problem.speeds[partition])
+        empty = self._empty(consumer) if before is None else before
+        self._keep_load(consumer, before, empty + self._problem.speeds[partition])
+
+    def _empty(self, consumer: ConsumerId) -> BytesPerSecond:
+        """What a bin without partitions is filled with, for its size."""
+        return self._problem.capacity - self._problem.capacity_of(consumer)
 
     def _keep_load(self, consumer: ConsumerId, before: BytesPerSecond | None, after: BytesPerSecond) -> None:
         self._loads[consumer] = after

@@ -44,9 +44,9 @@ def _kept(
         else:
             groups.setdefault(home, []).append(partition)
     for consumer, partitions in groups.items():
-        over = sum_of(problem.speeds[p] for p in partitions) - problem.capacity
+        over = sum_of(problem.speeds[p] for p in partitions) - problem.capacity_of(consumer)
         free = [p for p in partitions if p not in problem.pinned and problem.speeds[p] > 0]
-        if over > 0 and len(partitions) > 1:
+        if over > 0 and (len(partitions) > 1 or not problem.may_begin(consumer, partitions[0])):
             gone = set(least_evicted([problem.speeds[p] for p in free], over))
             leaving = {free[i] for i in gone}
             groups[consumer] = [p for p in partitions if p not in leaving]
@@ -91,7 +91,9 @@ class _Placed:
         self._problem = problem
         self._loads = {c: sum_of(problem.speeds[p] for p in held) for c, held in groups.items()}
         self._fit = BestFit()
-        for consumer, load in sorted(self._loads.items(), key=itemgetter(1)):  # each is put last, which is quick
+        self._empty = {c: problem.capacity - problem.capacity_of(c) for c in groups}  # as `OpenConsumers` has it
+        filled = {consumer: load + self._empty[consumer] for consumer, load in self._loads.items()}
+        for consumer, load in sorted(filled.items(), key=itemgetter(1)):  # each is put last, which is quick
             self._fit.put(consumer, None, load)
 
     def fit(self, partition: TopicPartition) -> bool:
@@ -111,14 +113,15 @@ class _Placed:
         for consumer in sorted(self.groups, key=lambda c: (self._loads[c], c)):
             if len(self.groups) <= max(1, problem.min_consumers) or consumer in pinned:
                 continue
-            if consumer_weight is not None and self._loads[consumer] > consumer_weight * problem.capacity:
-                return
+            worth = None if consumer_weight is None else consumer_weight * problem.price_of(consumer)
+            if worth is not None and self._loads[consumer] > worth * problem.capacity:
+                continue
             if not self._free(consumer):
                 return
 
     def _free(self, consumer: ConsumerId) -> bool:
         """Whether all that it has fits elsewhere; if not, nothing is to be placed or freed after it."""
-        self._fit.remove(consumer, self._loads.pop(consumer))
+        self._fit.remove(consumer, self._loads.pop(consumer) + self._empty[consumer])
         moved: list[tuple[TopicPartition, ConsumerId]] = []
         for partition in self._problem.decreasing(self.groups[consumer]):
             target = self._fit.choose(self._problem.capacity - self._problem.speeds[partition])
@@ -132,6 +135,6 @@ class _Placed:
         return True
 
     def _put(self, target: ConsumerId, speed: BytesPerSecond) -> None:
-        before = self._loads[target]
+        before, empty = self._loads[target], self._empty[target]
         self._loads[target] = before + speed
-        self._fit.put(target, before, before + speed)
+        self._fit.put(target, before + empty, before + speed + empty)

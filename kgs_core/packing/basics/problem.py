@@ -1,11 +1,11 @@
 """Packing problem: the input of every algorithm."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kgs_core.errors import MeasurementError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
@@ -21,13 +21,20 @@ class RandomSource(Protocol):
         """A number in [0, 1)."""
 
 
+class Size(NamedTuple):
+    """Capacity of a consumer, bytes/s, and its price."""
+
+    capacity: BytesPerSecond
+    price: float
+
+
 @dataclass(frozen=True, slots=True)
 class PackingProblem:
-    """One step: partitions with write speeds, to be read by consumers of one capacity.
+    """One step: partitions with write speeds, to be read by consumers.
 
     Attributes:
         speeds: every partition that must have a consumer, bytes/s, >= 0.
-        capacity: packing capacity C of one consumer, bytes/s, > 0.
+        capacity: packing capacity C of a new consumer, bytes/s, > 0.
         current: who reads what now; partitions without a speed are passed over.
         pinned: partitions that stay at their current consumer, whatever its load becomes.
         spares: consumers that run and read nothing; a new bin takes one of their numbers first.
@@ -38,6 +45,8 @@ class PackingProblem:
         consumer_weight: how much Rscore one consumer less is worth, for the packers that weigh the two; None: any.
         earlier: speeds when partitions were packed last, as far as they are known, for the packers that look ahead:
             what has changed since tells how much may change until the next time.
+        unlike: consumers of another capacity or price than a new one, in prices of a new one. No new bin gets one of
+            these numbers.
 
     Raises:
         MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
@@ -53,6 +62,7 @@ class PackingProblem:
     max_consumers: int | None = None
     consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT
     earlier: WriteSpeeds = field(default_factory=dict)
+    unlike: Mapping[ConsumerId, Size] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):
@@ -74,6 +84,23 @@ class PackingProblem:
         """The consumer that reads `partition` now and may go on; None: none does."""
         consumer = self.current.get(partition)
         return None if consumer in self.quarantined else consumer
+
+    def capacity_of(self, consumer: ConsumerId) -> BytesPerSecond:
+        """Packing capacity of this consumer, bytes/s."""
+        return self.unlike[consumer].capacity if consumer in self.unlike else self.capacity
+
+    def price_of(self, consumer: ConsumerId) -> float:
+        """Price of this consumer, in those of a new one."""
+        return self.unlike[consumer].price if consumer in self.unlike else 1.0
+
+    def may_begin(self, consumer: ConsumerId, partition: TopicPartition) -> bool:
+        """Whether `partition` may be the first of this consumer: it fits, or would fit into no new one either."""
+        return self.speeds[partition] <= self.capacity_of(consumer) or self.speeds[partition] > self.capacity
+
+    @property
+    def not_new(self) -> frozenset[ConsumerId]:
+        """Numbers that no new bin gets."""
+        return self.quarantined | self.unlike.keys() if self.unlike else self.quarantined
 
     def free_partitions(self) -> list[TopicPartition]:
         """Those that are not pinned, by topic and number, so that no order of a mapping counts."""

@@ -37,7 +37,7 @@ def _bring_home(assignment: dict[TopicPartition, ConsumerId], problem: PackingPr
         load = 0.0
         for partition in emptied[home]:
             speed = problem.speeds[partition]
-            if load + speed <= problem.capacity and left[assignment[partition]] > 1:
+            if load + speed <= problem.capacity_of(home) and left[assignment[partition]] > 1:
                 left.subtract([assignment[partition]])
                 left.update([home])
                 assignment[partition] = home
@@ -81,7 +81,7 @@ def _half(partitions: list[TopicPartition], problem: PackingProblem) -> list[Top
 
 
 def _new_number(taken: Iterable[ConsumerId], problem: PackingProblem) -> ConsumerId:
-    used = {*taken, *problem.quarantined}
+    used = {*taken, *problem.not_new}
     joined = problem.spares - used
     number = 1
     while number in used:

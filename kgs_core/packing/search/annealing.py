@@ -60,7 +60,7 @@ def _refresh(
     b: int, items: MovingPartitions, bins: SearchBins, terms: SearchWeights, overload: float, fade: float
 ) -> None:
     """Load, count and energy of consumer `b`, from its list."""
-    load, count, moved, variance = bins.fixed[b], 0, 0.0, 0.0
+    load, count, moved, variance = bins.fixed[b] + bins.empty[b], 0, 0.0, 0.0
     least, second = 1e9, 1e9
     p = bins.head[b]
     while p >= 0:
@@ -80,9 +80,11 @@ def _refresh(
         bins.energy[b] = 0.0
         return
     over = load - 1.0
-    price = terms.price if load >= fade else terms.price * load / fade
+    price, used = terms.price * bins.price[b], (load - bins.empty[b]) / (1.0 - bins.empty[b])
+    if 0.0 < used < fade:
+        price = price * used / fade
     energy = price + moved + terms.evenness * over * over
-    if count > 1 or bins.fixed[b] > 0.0:
+    if count > 1 or bins.fixed[b] > 0.0 or bins.empty[b] > 0.0:
         if over > 1e-9:
             energy += overload * (over + 0.02)
         if variance > 0.0 and count > 1:
@@ -132,7 +134,7 @@ _FLOATS, _INTS = np.empty(0), np.empty(0, np.int64)
 
 @compiled_once(
     MovingPartitions(_FLOATS, _INTS, _FLOATS, _INTS, _INTS),
-    SearchBins(_INTS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _INTS, _FLOATS),
+    SearchBins(_INTS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _INTS, _FLOATS),
     SearchWeights(price=0.0, outlook=0.0, evenness=0.0, most=0, strict=False),
     0,
     0,

@@ -16,44 +16,48 @@ def dissolved(found: Ints, step: SearchStep, price: float) -> Ints:
     Without it some hundred quiet partitions, which fit on one consumer, are left on four.
     """
     while True:
-        without = _without_one(found, step)
-        if without is None or _moved(without, step) - _moved(found, step) >= price:
+        without, saved = _without_one(found, step)
+        if _moved(without, step) - _moved(found, step) >= price * saved:
             return found
         found = without
 
 
-def _without_one(found: Ints, step: SearchStep) -> Ints | None:
-    """`found`, without the least of those consumers; None: none, or no room at the usual change of the load."""
-    size = max(int(found.max()) + 1, len(step.consumers))
-    load = np.bincount(found, step.speed, minlength=size).astype(np.float64)
-    load[: len(step.fixed)] += step.fixed
+def _without_one(found: Ints, step: SearchStep) -> tuple[Ints, float]:
+    """`found`, without the least of those consumers, and its price, in those of a new one.
+
+    0: there is none, or no room at the usual change of the load.
+    """
+    load = step.loads(found)
+    size = len(load)
     variance = np.bincount(found, step.variance, minlength=size).astype(np.float64)
     number = np.bincount(found, minlength=size)
     held = np.pad(step.held, (0, size - len(step.held)))
     many = np.flatnonzero((number > _EMPTIED) & ~held)
     if not len(many):
-        return None
+        return found, 0.0
     least = many[np.argmin(load[many])]
+    share = float(load[least]) - (step.empty[least] if least < len(step.empty) else 0.0)
+    price = float(step.price[least]) if least < len(step.price) else 1.0
     may_take = ((number > 0) | held) & (np.arange(size) != least)
 
     def room(speed: float, change: float) -> Ints:
         return np.flatnonzero(may_take & (load + speed + np.sqrt(variance + change) <= 1 + _EPSILON))
 
     result, inside = found.copy(), np.flatnonzero(found == least)
-    if len(whole := room(load[least], variance[least])):
+    if len(whole := room(share, variance[least])):
         result[inside] = whole[np.argmax(load[whole])]
-        return result
-    if load[least] > (may_take * (1 - load)).sum():
-        return None
+        return result, price
+    if share > (may_take * (1 - load)).sum():
+        return found, 0.0
     for p in inside[np.argsort(-step.speed[inside], kind="stable")].tolist():
         fits = room(step.speed[p], step.variance[p])
         if not len(fits):
-            return None
+            return found, 0.0
         home = step.home[p]
         result[p] = target = home if home in fits else fits[np.argmax(load[fits])]
         load[target] += step.speed[p]
         variance[target] += step.variance[p]
-    return result
+    return result, price
 
 
 def _moved(found: Ints, step: SearchStep) -> float:

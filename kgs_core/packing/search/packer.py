@@ -24,6 +24,7 @@ NO_BOUND = 1 << 40
 _EPSILON = 1e-9
 _EVENNESS = 0.1
 _STAY = 1e6
+_NEW = -1
 _OTHERS = 20.0
 """So many times what a partition has done by itself weighs what all have done: one change of its own tells little."""
 
@@ -95,6 +96,8 @@ def _step(problem: PackingProblem) -> SearchStep:
         variance=np.round(_deviation(bytes_per_s, earlier)[moving] / problem.capacity, 12) ** 2,
         fixed=np.bincount(place[pinned], speeds[pinned], minlength=len(consumers)).astype(np.float64),
         held=held,
+        empty=np.array([1.0 - problem.capacity_of(ConsumerId(c)) / problem.capacity for c in consumers.tolist()]),
+        price=np.array([problem.price_of(ConsumerId(c)) for c in consumers.tolist()]),
     )
 
 
@@ -127,7 +130,7 @@ def _start(problem: PackingProblem, step: SearchStep, random: RandomSource) -> _
         return _Start(problem, packed, least, settled=False)
     stretched, packed = _stretched(whole, step, most, random)
     # every consumer is needed, so that there is none to be saved
-    problem = replace(problem, capacity=stretched, consumer_weight=None, min_consumers=problem.max_consumers or 0)
+    problem = replace(_of_capacity(problem, stretched), consumer_weight=None, min_consumers=problem.max_consumers or 0)
     return _Start(problem, packed, most, settled=False)
 
 
@@ -135,7 +138,7 @@ def _stretched(whole: PackingProblem, step: SearchStep, most: int, random: Rando
     """The least capacity, up to a hundredth, at which BFD needs no more than `most` consumers, and what it packs."""
 
     def packed(capacity: float) -> Ints:
-        return step.consumers_of(best_fit_decreasing(replace(whole, capacity=capacity), random))
+        return step.consumers_of(best_fit_decreasing(_of_capacity(whole, capacity), random))
 
     low, high = whole.capacity, whole.capacity * 2
     while _count(packed(high)) > most:
@@ -147,6 +150,13 @@ def _stretched(whole: PackingProblem, step: SearchStep, most: int, random: Rando
         else:
             low = middle
     return high, packed(high)
+
+
+def _of_capacity(problem: PackingProblem, capacity: float) -> PackingProblem:
+    """`problem`, with all consumers stretched so that a new one has this capacity."""
+    more = capacity / problem.capacity
+    unlike = {consumer: size._replace(capacity=size.capacity * more) for consumer, size in problem.unlike.items()}
+    return replace(problem, capacity=capacity, unlike=unlike)
 
 
 def _count(numbers: Ints) -> int:
@@ -197,13 +207,23 @@ def _outlook(step: SearchStep) -> float:
 
 
 def _relabelled(found: Ints, step: SearchStep) -> Ints:
-    """`found` under the numbers of consumers, so that most speed stays; what is pinned to a consumer holds its bin."""
+    """`found` under the numbers of consumers, so that most speed stays; what is pinned to a consumer holds its bin.
+
+    A bin of a consumer that is unlike a new one becomes that of one like it.
+    """
     pinned = np.flatnonzero(step.held)
+    kind = np.full(max(int(found.max()) + 1, len(step.consumers)), _NEW)
+    kinds: dict[tuple[float, float], int] = {}
+    for c in np.flatnonzero((step.empty != 0.0) | (step.price != 1.0)).tolist():
+        kind[c] = kinds.setdefault((float(step.empty[c]), float(step.price[c])), len(kinds))
     labels = relabelled(
         np.concatenate([found, pinned]),
-        np.concatenate([step.home, pinned]),
+        np.concatenate([np.where(kind[step.home] == kind[found], step.home, HOMELESS), pinned]),
         np.concatenate([step.speed, np.full(len(pinned), _STAY)]),
     )
+    for b in distinct(found[(labels[found] < 0) & (kind[found] != _NEW)]).tolist():
+        alike = np.flatnonzero(kind[: len(step.consumers)] == kind[b])
+        labels[b] = alike[~np.isin(alike, labels)][0]  # there are as many of these bins as consumers, at most
     new = distinct(found[labels[found] < 0])
     labels[new] = len(step.consumers) + np.arange(len(new))
     return labels[found]
@@ -211,12 +231,12 @@ def _relabelled(found: Ints, step: SearchStep) -> Ints:
 
 def _repaired(found: Ints, step: SearchStep) -> Ints:
     """`found`, without overload: the least partition that ends it goes where it fits most tightly, else alone."""
-    size = max(int(found.max()) + 1, len(step.consumers))
-    load = np.bincount(found, step.speed, minlength=size).astype(np.float64)
-    load[: len(step.fixed)] += step.fixed
+    load = step.loads(found)
+    size = len(load)
     number: Ints = np.bincount(found, minlength=size) + np.pad(step.held, (0, size - len(step.held)))
-    for b in np.flatnonzero((load > 1 + _EPSILON) & (number > 1)).tolist():
-        while load[b] > 1 + _EPSILON and number[b] > 1 and (found == b).any():
+    least = np.pad(np.where(step.empty > 0, 0, 1), (0, size - len(step.held)), constant_values=1)
+    for b in np.flatnonzero((load > 1 + _EPSILON) & (number > least)).tolist():
+        while load[b] > 1 + _EPSILON and number[b] > least[b] and (found == b).any():
             inside = np.flatnonzero(found == b)
             enough = inside[step.speed[inside] >= load[b] - 1 - _EPSILON]
             pick = enough[np.argmin(step.speed[enough])] if len(enough) else inside[np.argmax(step.speed[inside])]
@@ -226,7 +246,8 @@ def _repaired(found: Ints, step: SearchStep) -> Ints:
             if len(fits):
                 target = home if home in fits else fits[np.argmax(load[fits])]
             else:
-                target = home if home >= 0 and number[home] == 0 else len(load)
+                is_free = home >= 0 and number[home] == 0 and load[home] + step.speed[pick] <= 1 + _EPSILON
+                target = home if is_free else len(load)
                 if target == len(load):
                     load, number = np.append(load, 0.0), np.append(number, 0)
             for bin_, sign in ((b, -1), (int(target), 1)):
@@ -242,9 +263,10 @@ def _numbered(found: Ints, step: SearchStep, problem: PackingProblem) -> Ints:
     A new bin is a joined spare, else a consumer that has lost all it had, else the lowest free number.
     """
     used = distinct(np.concatenate([step.consumers[found[found < len(step.consumers)]], step.consumers[step.held]]))
-    spares = sorted(problem.spares - problem.quarantined - set(used.tolist()))
-    emptied = np.setdiff1d(step.consumers, [*used, *spares]).tolist()
-    taken = {*used.tolist(), *spares, *emptied, *problem.quarantined}
+    not_new = problem.not_new
+    spares = sorted(problem.spares - not_new - set(used.tolist()))
+    emptied = np.setdiff1d(step.consumers, [*used, *spares, *not_new]).tolist()
+    taken = {*used.tolist(), *spares, *emptied, *not_new}
     fresh = iter([*spares, *emptied])
     lowest = (n for n in count(1) if n not in taken)
     bins, first = np.unique(found, return_index=True)
@@ -260,10 +282,12 @@ def _numbered(found: Ints, step: SearchStep, problem: PackingProblem) -> Ints:
     least = min(((total, c) for c, total in load.items()), default=None)
     for i in np.flatnonzero(numbers == NOBODY).tolist():
         home = int(step.current[i])
-        if home == NOBODY or not (load.get(home, problem.capacity + 1) <= problem.capacity if load else True):
+        limit = problem.capacity_of(ConsumerId(home))
+        if home == NOBODY or not (load.get(home, limit + 1) <= limit if load else True):
             # who reads one that is too fast reads no other
             full = problem.max_consumers is not None and len(load) >= problem.max_consumers
-            home = least[1] if least and (full or least[0] <= problem.capacity) else next(fresh, None) or next(lowest)
+            has_room = least and (full or least[0] <= problem.capacity_of(ConsumerId(least[1])))
+            home = least[1] if least and has_room else next(fresh, None) or next(lowest)
         numbers[i] = home
         if home not in load:
             load[home] = 0.0

@@ -51,6 +51,7 @@ class SearchStep:
         variance: of the change of each speed until the next packing.
         fixed: speed of what is pinned to each consumer.
         held: whether something is.
+        empty, price: of each consumer, see `SearchBins`.
     """
 
     partitions: Sequence[TopicPartition]
@@ -64,6 +65,15 @@ class SearchStep:
     variance: Floats
     fixed: Floats
     held: Flags
+    empty: Floats
+    price: Floats
+
+    def loads(self, found: Ints) -> Floats:
+        """Load of each bin of `found` and of each consumer, as `SearchBins` has it."""
+        size = max(int(found.max()) + 1, len(self.consumers))
+        load = np.bincount(found, self.speed, minlength=size).astype(np.float64)
+        load[: len(self.fixed)] += self.fixed + self.empty
+        return load
 
     def consumers_of(self, assignment: Assignment) -> Ints:
         """The consumer of each partition in an assignment of all of them."""
@@ -132,15 +142,19 @@ class _Parts:
         self._keep(members, own, known, bins.of)
 
     def _bins(self, of: Ints, known: Ints, size: int) -> SearchBins:
-        fixed = np.zeros(size)
+        fixed, empty, price = np.zeros(size), np.zeros(size), np.ones(size)
         old = known < len(self._step.consumers)
         fixed[: len(known)][old] = self._step.fixed[known[old]]
+        empty[: len(known)][old] = self._step.empty[known[old]]
+        price[: len(known)][old] = self._step.price[known[old]]
         return SearchBins(
             of=of,
             head=np.full(size, -1),
             after=np.full(len(of), -1),
             before=np.full(len(of), -1),
             fixed=fixed,
+            empty=empty,
+            price=price,
             load=np.zeros(size),
             count=np.zeros(size, np.int64),
             energy=np.zeros(size),

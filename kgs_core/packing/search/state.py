@@ -66,6 +66,8 @@ class SearchBins(NamedTuple):
         of: consumer of each partition.
         head, after, before: lists, -1 ends them.
         fixed: speed that stays with a consumer whatever is found.
+        empty: load of each without partitions: above 0 if it has less capacity than a new one, below 0 if it has more.
+        price: of each, in prices of a new one.
         load, count, energy: of each consumer; `count` without what is fixed.
     """
 
@@ -74,6 +76,8 @@ class SearchBins(NamedTuple):
     after: Ints
     before: Ints
     fixed: Floats
+    empty: Floats
+    price: Floats
     load: Floats
     count: Ints  # type: ignore[assignment] # a tuple's own count is of no use here
     energy: Floats

@@ -1,0 +1,146 @@
+"""Consumers of several classes: which class each new consumer is of, around any algorithm that packs into unlike bins.
+
+Every class is tried for the new bins. Then each bin becomes that of the cheapest class that its load fits into, if that
+is worth the moves; the cheapest of the results counts. So no plan costs more than that of a single class.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from math import fsum, inf
+from typing import NamedTuple
+
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, grouped
+from kgs_core.packing.basics.problem import PackFunction, PackingProblem, RandomSource, Size
+
+_ROUNDING = 1e-9
+"""Sums of the same speeds differ in their last digits with the order of addition."""
+
+
+class Packed(NamedTuple):
+    """One packing.
+
+    Attributes:
+        classes: class of each consumer in it; empty without classes.
+        price: of these consumers, in those of the cheapest class.
+    """
+
+    assignment: Assignment
+    classes: Mapping[ConsumerId, str]
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Classes of consumers.
+
+    Attributes:
+        sizes: class -> capacity and price, > 0; the first is that of a consumer of whom nothing else is known. Empty:
+            all consumers are alike.
+        of: class of each consumer that runs or is being started; others can be of any.
+    """
+
+    sizes: Mapping[str, Size]
+    of: Mapping[ConsumerId, str]
+
+    @property
+    def cheapest(self) -> float:
+        """Price of the cheapest class."""
+        return min(size.price for size in self.sizes.values())
+
+    def name(self, consumer: ConsumerId) -> str:
+        """Class of a consumer that runs; the first one, if kgs.yaml does not have it."""
+        name = self.of.get(consumer, "")
+        return name if name in self.sizes else next(iter(self.sizes))
+
+    def cheapest_for(self, load: BytesPerSecond) -> str:
+        """The cheapest class of those that can read so much; the largest, if none can."""
+        fitting = [name for name, size in self.sizes.items() if load <= size.capacity * (1 + _ROUNDING)]
+        if not fitting:
+            return max(self.sizes, key=lambda name: self.sizes[name].capacity)
+        return min(fitting, key=lambda name: self.sizes[name].price)
+
+
+def pack_classes(
+    pack: PackFunction, problem: PackingProblem, classes: Classes, new_random: Callable[[], RandomSource]
+) -> Packed:
+    """The cheapest packing of `problem`, whose `capacity` is that of the first class.
+
+    `consumer_weight` is what one consumer of the cheapest class is worth, in units of that capacity.
+    """
+    if not classes.sizes:
+        assignment = pack(problem, new_random())
+        return Packed(assignment, {}, len(set(assignment.values())))
+    known = {*problem.current.values(), *problem.spares, *classes.of}
+    sizes = {consumer: classes.sizes[classes.name(consumer)] for consumer in known}
+    new: dict[Size, str] = {}
+    for name, size in classes.sizes.items():
+        new.setdefault(size, name)
+    steps = [_Step(problem, classes, sizes, name) for name in new.values()]
+    tried = [step.fitted(pack(step.problem, new_random())) for step in steps]
+    return min(tried, key=lambda found: found[0])[1]
+
+
+class _Step:
+    """One class for the new bins."""
+
+    def __init__(
+        self, problem: PackingProblem, classes: Classes, sizes: Mapping[ConsumerId, Size], new: str
+    ) -> None:
+        """`sizes`: of every consumer that runs; `new`: the class that is tried for new ones."""
+        self._given, self._classes, self._sizes, self._new = problem, classes, sizes, new
+        self._weight = inf if problem.consumer_weight is None else problem.consumer_weight
+        size = classes.sizes[new]
+        weight = problem.consumer_weight
+        if weight is not None:
+            weight *= size.price / classes.cheapest * (problem.capacity / size.capacity)
+        self.problem = replace(
+            problem,
+            capacity=size.capacity,
+            consumer_weight=weight,
+            unlike={c: Size(own.capacity, own.price / size.price) for c, own in sizes.items() if own != size},
+        )
+
+    def fitted(self, packed: Assignment) -> tuple[tuple[float, ...], Packed]:
+        """`packed`, with each bin of the class that suits it best, and the order of its cost."""
+        given, sizes = self._given, self._classes.sizes
+        bins: Mapping[ConsumerId, list[TopicPartition]] = grouped((c, p) for p, c in packed.items())
+        found: dict[TopicPartition, ConsumerId] = {}
+        names: dict[ConsumerId, str] = {}
+        over = 0.0
+        for consumer in sorted(bins):
+            load = fsum(given.speeds[p] for p in bins[consumer])
+            name = self._best(consumer, bins[consumer], load)
+            number = consumer if name is None else self._number(consumer, name, {*bins, *names})
+            names[number] = self._classes.name(number) if number in self._sizes else name or self._new
+            found.update(dict.fromkeys(bins[consumer], number))
+            over += max(0.0, load - sizes[names[number]].capacity * (1 + _ROUNDING))
+        price = fsum(sizes[name].price for name in names.values()) / self._classes.cheapest
+        moved = fsum(given.speeds[p] for p, c in found.items() if given.current.get(p, c) != c) / given.capacity
+        cost = (over, price, moved) if self._weight == inf else (over, self._weight * price + moved)
+        return cost, Packed(found, names, price)
+
+    def _best(self, consumer: ConsumerId, partitions: list[TopicPartition], load: BytesPerSecond) -> str | None:
+        """Class that a bin is to have instead of its own; None: it keeps it."""
+        given = self._given
+        if not given.pinned.isdisjoint(partitions):
+            return None
+        own = self._sizes.get(consumer, self._classes.sizes[self._new])
+        name = self._classes.cheapest_for(load)
+        size = self._classes.sizes[name]
+        if load > own.capacity * (1 + _ROUNDING):
+            return name if size.capacity > own.capacity else None
+        at_home = fsum(given.speeds[p] for p in partitions if given.current.get(p) == consumer) / given.capacity
+        saved = (own.price - size.price) / self._classes.cheapest
+        return name if saved > 0 and self._weight * saved > at_home else None
+
+    def _number(self, consumer: ConsumerId, name: str, used: set[ConsumerId]) -> ConsumerId:
+        """A spare of this class, else the bin's own number if that is new, else the lowest free one."""
+        size, quarantined = self._classes.sizes[name], self._given.quarantined
+        for spare in sorted(self._given.spares - used - quarantined):
+            if self._sizes[spare] == size:
+                return spare
+        if consumer not in self._sizes:
+            return consumer
+        taken = used | self._sizes.keys() | quarantined
+        return next(ConsumerId(n) for n in count(1) if ConsumerId(n) not in taken)
