@@ -59,17 +59,18 @@ def consumer_tags(group: GroupConfig, consumer: ConsumerId) -> dict[str, str]:
 
 
 def consumer_run_request(
-    group: GroupConfig, consumer: ConsumerId, attempt: int, *, as_pod: bool = False
+    group: GroupConfig, consumer: ConsumerId, attempt: int, *, consumer_class: str = "", as_pod: bool = False
 ) -> dg.RunRequest:
     """One more start of a consumer; Dagster starts the same attempt once, however often it is asked for.
 
     Only for a pod it says what a pod is made of: else that would stand in the way of who reads its tags.
     """
-    pod = {POD: json.dumps(pod_template(group, consumer))} if as_pod else {}
+    pod = {POD: json.dumps(pod_template(group, consumer, consumer_class))} if as_pod else {}
+    of_class = {"consumer_class": consumer_class} if consumer_class else {}
     return dg.RunRequest(
         run_key=f"{group.name}/{consumer}/{attempt}",
         job_name=f"{CONSUMER_JOB}{group.suffix}",
-        run_config={"ops": {f"{CONSUME_OP}{group.suffix}": {"config": {"consumer": int(consumer)}}}},
+        run_config={"ops": {f"{CONSUME_OP}{group.suffix}": {"config": {"consumer": int(consumer), **of_class}}}},
         tags={**consumer_tags(group, consumer), ATTEMPT: str(attempt), **pod},
     )
 
@@ -129,13 +130,14 @@ class DagsterFleet:
         attempts = [attempt_of(record.dagster_run.tags) for record in newest]
         return max((int(attempt) for attempt in attempts if attempt.isdigit()), default=0) + 1
 
-    def start(self, consumer: ConsumerId) -> Run:
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:
         """Refused: runs are started by those who ask Dagster for them.
 
         Raises:
             PermanentError: always.
         """
-        raise PermanentError(f"consumer {consumer}: cannot be started from here: the load sensor does that")
+        of_class = f" of class {consumer_class}" if consumer_class else ""
+        raise PermanentError(f"consumer {consumer}{of_class}: cannot be started from here: the load sensor does that")
 
     def stop(self, handle: str, why: str = "") -> None:
         """Ask a run to drain and end, and note why; nothing where it has ended, or was asked before.

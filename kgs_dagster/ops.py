@@ -37,6 +37,7 @@ class ConsumeConfig(dg.Config):
     """Which consumer a run is."""
 
     consumer: int = Field(ge=1, description="Its number; the group's Target says which are wanted.")
+    consumer_class: str = Field("", description="Its class, of packing.classes; empty: the first one.")
 
 
 def spark_key(group: GroupConfig) -> str:
@@ -58,7 +59,7 @@ def consume_op(group: GroupConfig) -> dg.OpDefinition:
         with _failures_named(), own_log(), stop_on_signals() as stop:
             claim_run(context.instance, context.run_id, _own_tags(context, group, consumer))
             process = own_process({**os.environ, RUN_ID: context.run_id})
-            member = _member(context, group, consumer, process, getattr(context.resources, spark))
+            member = _member(context, group, config, process, getattr(context.resources, spark))
             context.log.info(f"consumer {member.member} joins group {group.name}")
             _run(context, member, stop)
 
@@ -75,7 +76,7 @@ def _own_tags(context: dg.OpExecutionContext, group: GroupConfig, consumer: Cons
 
 
 def _member(
-    context: dg.OpExecutionContext, group: GroupConfig, consumer: ConsumerId, process: Process, spark: Any
+    context: dg.OpExecutionContext, group: GroupConfig, config: ConsumeConfig, process: Process, spark: Any
 ) -> "GroupConsumer":
     from kgs_core.runtime.group_consumer import GroupConsumer, Hosting
     from kgs_core.system.transform_folder import use_folder_of
@@ -83,11 +84,11 @@ def _member(
     def fail_run(why: str) -> None:
         run = context.instance.get_run_by_id(context.run_id)
         if run is not None and run.status not in ENDED:
-            context.instance.report_run_failed(run, f"consumer {consumer} has ended its process: {why}")
+            context.instance.report_run_failed(run, f"consumer {config.consumer} has ended its process: {why}")
 
     use_folder_of(group.path, group.settings)
-    hosting = Hosting(process, lambda: spark.spark_session, fail_run)
-    member = GroupConsumer(group.settings, consumer, hosting=hosting)
+    hosting = Hosting(process, lambda: spark.spark_session, fail_run, config.consumer_class)
+    member = GroupConsumer(group.settings, ConsumerId(config.consumer), hosting=hosting)
     context.instance.add_run_tags(context.run_id, {INCARNATION: member.member.incarnation})
     return member
 

@@ -21,9 +21,9 @@ _RUN_LABEL = "dagster/run-id"
 _log = logging.getLogger(__name__)
 
 
-def pod_template(group: GroupConfig, consumer: ConsumerId | None = None) -> dict[str, Any]:
+def pod_template(group: GroupConfig, consumer: ConsumerId | None = None, consumer_class: str = "") -> dict[str, Any]:
     """The value of the tag `dagster-k8s/config` for a consumer's run; None: of any number."""
-    parts = pod_parts(group.settings, consumer)
+    parts = pod_parts(group.settings, consumer, consumer_class)
     image = group.settings.kubernetes.image
     return {
         "container_config": {**parts.container, **({"image": image} if image is not None else {})},

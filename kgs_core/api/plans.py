@@ -20,7 +20,7 @@ from kgs_core.api.values import (
     speeds_by_partition,
 )
 from kgs_core.config import PackingSettings, Settings, resolve_tables
-from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.config.classes import MAX_CAPACITY
 from kgs_core.errors import ConfigError
 from kgs_core.group.controller.capacity import capacity_seen
 from kgs_core.group.controller.plan_request import FORCED_ONLY
@@ -186,7 +186,9 @@ def _plan_of_group(
 
     seen, load = measure_group(settings, group, progress)
     # The bounds and spares of kgs.yaml are of its own group
-    packing = packing.model_copy(update={"spare_consumers": 0, "min_consumers": 1, "max_consumers": None})
+    packing = packing.model_copy(
+        update={"spare_consumers": 0, "min_consumers": 1, "max_consumers": None, "classes": {}}
+    )
     learnt = Learnt(
         seen.flat_out_bytes_per_s,
         config_hash=f"group {group}",

@@ -1,8 +1,9 @@
 """The section of kgs.yaml about what consumers cost."""
 
 import re
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from kgs_core.config.rule.section import Section
 
@@ -10,29 +11,26 @@ MAX_PRICE = 1_000_000
 _PRICE = re.compile(r"(\d+(?:\.\d+)?)(?: +(\S{1,10}))?")
 
 
+def _price(value: object) -> object:
+    found = None if isinstance(value, bool) else _PRICE.fullmatch(str(value))
+    if value is not None and (found is None or float(found[1]) > MAX_PRICE):
+        raise ValueError(f"give a price from 0 to {MAX_PRICE}, as 0.25 or 0.25 EUR")
+    return value
+
+
+PriceText = Annotated[float | str, BeforeValidator(_price)]
+"""Price of a consumer for an hour, as in kgs.yaml."""
+
+
+def price_of(text: float | str | None) -> tuple[float | None, str]:
+    """Amount of a price, and its currency, empty where it is a number alone; None: no price is given."""
+    found = _PRICE.fullmatch(str(text))
+    return (float(found[1]), found[2] or "") if found else (None, "")
+
+
 class BillSettings(Section):
     """Settings of the bill."""
 
-    price_per_consumer_hour: float | str | None = Field(
+    price_per_consumer_hour: PriceText | None = Field(
         default=None, description=f"give a price from 0 to {MAX_PRICE}, as 0.25 or 0.25 EUR, or null"
     )
-
-    @field_validator("price_per_consumer_hour", mode="before")
-    @classmethod
-    def _is_a_price(cls, value: object) -> object:
-        found = None if isinstance(value, bool) else _PRICE.fullmatch(str(value))
-        if value is not None and (found is None or float(found[1]) > MAX_PRICE):
-            raise ValueError(f"give a price from 0 to {MAX_PRICE}, as 0.25 or 0.25 EUR, or null")
-        return value
-
-    @property
-    def price(self) -> float | None:
-        """Price of one consumer for an hour; None: not known, and the bill is in hours only."""
-        found = _PRICE.fullmatch(str(self.price_per_consumer_hour))
-        return float(found[1]) if found else None
-
-    @property
-    def currency(self) -> str:
-        """What the price is in, for people; empty where it is a number alone."""
-        found = _PRICE.fullmatch(str(self.price_per_consumer_hour))
-        return (found[2] or "") if found else ""

@@ -33,8 +33,8 @@ RESOURCES: Resources = {
     "limits": {"memory": "2560Mi", "ephemeral-storage": "2Gi"},
 }
 """What a pod has where the settings say nothing else. There is no limit of the processor."""
-_LabelKey = Annotated[str, StringConstraints(pattern=rf"^([a-z0-9.-]+/)?{_LABEL}$")]
-_LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
+LabelKey = Annotated[str, StringConstraints(pattern=rf"^([a-z0-9.-]+/)?{_LABEL}$")]
+LabelValue = Annotated[str, StringConstraints(pattern=rf"^({_LABEL})?$")]
 
 
 class KubernetesSettings(Section):
@@ -47,9 +47,11 @@ class KubernetesSettings(Section):
     config_map: Name = "kgs-config"
     secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
     secret_files: Annotated[dict[Name, Folder], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
-    node_selector: Annotated[dict[_LabelKey, _LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    node_selector: Annotated[dict[LabelKey, LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
-    @property
-    def pod_resources(self) -> Resources:
-        """Requests and limits of a pod, in Kubernetes' own words: each amount as set, else by default."""
-        return {kind: {**default, **self.resources.get(kind, {})} for kind, default in RESOURCES.items()}
+    def pod_resources(self, own: Resources) -> Resources:
+        """Requests and limits of a pod: each amount as its class has it, else as set here, else by default."""
+        return {
+            kind: {**default, **self.resources.get(kind, {}), **own.get(kind, {})}
+            for kind, default in RESOURCES.items()
+        }

@@ -1,15 +1,18 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, model_validator
 
-from kgs_core.config.rule.section import Section, key_of
-from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT
+from kgs_core.config.classes import CAPACITY_HELP, Capacity, ConsumerClass
+from kgs_core.config.rule.section import Section, key_of, none_is_empty
+from kgs_core.model import ConsumerId
+from kgs_core.packing import Classes, Size
+from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT, OWN
 
 MAX_CONSUMERS = 10_000
-MAX_CAPACITY = 1_000_000_000_000
 MAX_RSCORE = 1_000_000
 MAX_EXTRA_PERCENT = 1000
 FIRST_FLAT_OUT = 20_000_000.0
@@ -21,7 +24,6 @@ Landau 2022, section VI, measured 2.3 MB/s; 2.0 beside it, and 1.5 to pack by, a
 """
 PACKING_SHARE = 0.75
 """Of `consumer_capacity` is the capacity to pack by: a load that grows by a third moves nothing."""
-_CAPACITY = f"give bytes/s, from 1 to {MAX_CAPACITY}, or null"
 _PERCENT = re.compile(r"\d{1,4}(\.\d+)?%")
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
@@ -50,14 +52,32 @@ ConsumerWeight = Annotated[float | str, PlainValidator(_consumer_weight)]
 Apply = Literal["auto", "forced_only"]
 """What becomes of a plan that nothing forces: it is carried out, or waits for `kgs plan --apply`."""
 
-Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
+ClassName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
+    Field(description="name a class with a-z 0-9 and -"),
+]
+
+
+def _problems_of_classes(classes: Mapping[str, ConsumerClass], algorithm: str) -> list[str]:
+    problems = [f"classes.{name}.price_per_hour must be above 0" for name, one in classes.items() if not one.price]
+    if len({one.currency for one in classes.values()}) > 1:
+        problems.append("classes: the prices must be in one currency")
+    first = next(iter(classes), None)
+    if first is not None and classes[first].consumer_capacity_bytes_per_s is not None:
+        problems.append(
+            f"classes.{first} is the first class: write its capacity as packing.consumer_capacity_bytes_per_s"
+        )
+    if classes and algorithm not in OWN:
+        problems.append(f"algorithm '{algorithm}' cannot pack classes of consumers: use one of {', '.join(OWN)}")
+    return problems
 
 
 class PackingSettings(Section):
     """Settings of packing partitions into consumers, and of when a better packing is looked for."""
 
-    packing_capacity_bytes_per_s: Capacity | None = Field(default=None, description=_CAPACITY)
-    consumer_capacity_bytes_per_s: Capacity | None = Field(default=None, description=_CAPACITY)
+    packing_capacity_bytes_per_s: Capacity | None = Field(default=None, description=CAPACITY_HELP)
+    consumer_capacity_bytes_per_s: Capacity | None = Field(default=None, description=CAPACITY_HELP)
     algorithm: Annotated[str, key_of(ALGORITHMS)] = "search"
     consumer_weight: ConsumerWeight = 1.3
     max_rscore_per_hour: Annotated[float, Field(ge=0, le=MAX_RSCORE)] | None = Field(
@@ -75,6 +95,7 @@ class PackingSettings(Section):
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     apply: Apply = "auto"
     forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
+    classes: Annotated[dict[ClassName, ConsumerClass], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _capacities_are_in_order(self) -> Self:
@@ -88,6 +109,7 @@ class PackingSettings(Section):
             problems.append(
                 f"min_consumers ({self.min_consumers}) must be at most max_consumers ({self.max_consumers})"
             )
+        problems += _problems_of_classes(self.classes, self.algorithm)
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -111,9 +133,30 @@ class PackingSettings(Section):
         packing = self.packing_capacity_bytes_per_s
         return self.consumer_capacity * PACKING_SHARE if packing is None else packing
 
-    def with_flat_out(self, bytes_per_s: float) -> "PackingSettings":
-        """The settings for consumers that read so much when they are flat out."""
-        return self.model_copy(update={"consumer_capacity_bytes_per_s": bytes_per_s * CONSUMER_SHARE})
+    def with_flat_out(self, bytes_per_s: float, sizes: Mapping[str, float]) -> "PackingSettings":
+        """The settings for consumers that read so much when they are flat out; `sizes`: see `size`."""
+        capacity = bytes_per_s * CONSUMER_SHARE
+        known = {
+            name: one.model_copy(update={"consumer_capacity_bytes_per_s": capacity * sizes[name]})
+            for name, one in self.classes.items()
+        }
+        return self.model_copy(update={"consumer_capacity_bytes_per_s": capacity, "classes": known})
+
+    def size(self, name: str) -> float:
+        """Capacity of a class, in those of the first one: as set, else by the processors that both request, else 1."""
+        first, one = next(iter(self.classes.values())), self.classes[name]
+        if one is first:
+            return 1.0
+        if one.consumer_capacity_bytes_per_s is not None:
+            return one.consumer_capacity_bytes_per_s / self.consumer_capacity
+        return one.cpu / first.cpu if one.cpu and first.cpu else 1.0
+
+    def classes_of(self, consumers: Mapping[ConsumerId, str]) -> Classes:
+        """Classes to pack with, for consumers of these classes."""
+        return Classes(
+            {name: Size(self.packing_capacity * self.size(name), one.price) for name, one in self.classes.items()},
+            consumers,
+        )
 
     @property
     def weight(self) -> float | None:

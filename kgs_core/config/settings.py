@@ -185,6 +185,8 @@ class Settings(Section):
                 f"consumer.batch_timeout_s ({self.consumer.batch_timeout_s:g} s) must be at most half of lake."
                 f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
             )
+        if self.packing.classes and self.bill.price_per_consumer_hour is not None:
+            raise ValueError("bill.price_per_consumer_hour: packing.classes has the prices: remove it")
         for problem in (*problems_of_sharing(self.topics), *problems_of_side_tables(self.topics)):
             raise ValueError(problem)
         for number, rule in enumerate(self.topics):

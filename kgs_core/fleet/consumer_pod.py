@@ -12,8 +12,9 @@ from typing import Any
 
 from kgs_core.config import Settings
 from kgs_core.model import ConsumerId
+from kgs_core.system.processes import CLASS
 
-GROUP_LABEL, CONSUMER_LABEL, ROLE_LABEL = "kgs/group", "kgs/consumer", "kgs/role"
+GROUP_LABEL, CONSUMER_LABEL, ROLE_LABEL, CLASS_LABEL = "kgs/group", "kgs/consumer", "kgs/role", "kgs/class"
 CONSUMER_ROLE = "consumer"
 LAST_WORDS_S = 60
 """Beside the batch in hand: the last report, the end of Spark, the end of the run in Dagster's database."""
@@ -66,16 +67,20 @@ def consumer_labels(group: str, consumer: ConsumerId | None = None) -> dict[str,
     return {ROLE_LABEL: CONSUMER_ROLE, GROUP_LABEL: label_value(group), **number}
 
 
-def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodParts:
-    """What a consumer's pod is made of. No setting of the group's stands in it but names: it is shown to many."""
-    pods = settings.kubernetes
+def pod_parts(settings: Settings, consumer: ConsumerId | None = None, consumer_class: str = "") -> PodParts:
+    """What a consumer's pod is made of. No setting of the group's stands in it but names: it is shown to many.
+
+    A class that kgs.yaml does not have counts as none.
+    """
+    pods, own = settings.kubernetes, settings.packing.classes.get(consumer_class)
     of_group = {GROUP_LABEL: label_value(settings.group)}
     container: dict[str, Any] = {
-        "resources": pods.pod_resources,
+        "resources": pods.pod_resources(own.resources if own is not None else {}),
         "env": [
             {"name": "SPARK_LOCAL_DIRS", "value": SCRATCH},
             {"name": "TMPDIR", "value": SCRATCH},
             *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in _OF_POD.items()),
+            *([{"name": CLASS, "value": consumer_class}] if own is not None else []),
         ],
         "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
         "securityContext": CONTAINER_SECURITY,
@@ -105,7 +110,10 @@ def pod_parts(settings: Settings, consumer: ConsumerId | None = None) -> PodPart
         pod["priorityClassName"] = pods.priority_class
     if pods.service_account is not None:
         pod["serviceAccountName"] = pods.service_account
-    return PodParts(consumer_labels(settings.group, consumer), dict(_ANNOTATIONS), container, pod)
+    if own is not None and own.node_selector:
+        pod["nodeSelector"] = dict(own.node_selector)
+    labels = consumer_labels(settings.group, consumer) | ({CLASS_LABEL: consumer_class} if own is not None else {})
+    return PodParts(labels, dict(_ANNOTATIONS), container, pod)
 
 
 def label_value(text: str) -> str:

@@ -36,6 +36,7 @@ class _Ask:
 
     handle: str
     at: float
+    consumer_class: str = ""
     attempt: int = 0
 
 
@@ -87,14 +88,15 @@ class KubernetesFleet:
             found += [replace(each.run, started_s=each.run.started_s + now - each.at) for each in self._ended.values()]
         return tuple(sorted(found, key=lambda run: (run.consumer, -run.started_s)))
 
-    def start(self, consumer: ConsumerId) -> Run:
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:
         """Ask for one Job for this consumer; where one has not ended, that is returned instead."""
         with self._lock:
             running = [run for run in self.runs() if run.consumer == consumer and not run.is_over]
             if running:
                 _log.warning("not started: it runs already consumer=%d run=%s", consumer, running[-1].handle)
                 return running[-1]
-            ask = self._asks[consumer] = _Ask(f"asked/{consumer}/{next(self._numbers)}", self._clock())
+            handle = f"asked/{consumer}/{next(self._numbers)}"
+            ask = self._asks[consumer] = _Ask(handle, self._clock(), consumer_class)
         self._wake.set()
         return Run(consumer, ask.handle, 0.0, is_over=False)
 
@@ -209,7 +211,7 @@ class KubernetesFleet:
 
     def _create(self, consumer: ConsumerId, ask: _Ask) -> None:
         ask.attempt = ask.attempt or self._attempts.get(consumer, 0) + 1
-        job = self._jobs.job(consumer, ask.attempt)
+        job = self._jobs.job(consumer, ask.attempt, ask.consumer_class)
         try:
             if self._api.create_job(job):
                 _log.info("consumer=%d is started job=%s", consumer, job["metadata"]["name"])

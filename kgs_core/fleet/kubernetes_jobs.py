@@ -74,10 +74,10 @@ class ConsumerJobs:
         self._fleet = dns_name(settings.group, _LONGEST_FLEET, settings.kafka.bootstrap_servers)
         self.selector = f"{FLEET_LABEL}={self._fleet}"
 
-    def job(self, consumer: ConsumerId, attempt: int) -> dict[str, Any]:
+    def job(self, consumer: ConsumerId, attempt: int, consumer_class: str = "") -> dict[str, Any]:
         """One more start of a consumer; two controllers that ask for the same attempt get one Job."""
         settings = self._settings
-        parts = pod_parts(settings, consumer)
+        parts = pod_parts(settings, consumer, consumer_class)
         labels = {**parts.labels, FLEET_LABEL: self._fleet, ATTEMPT_LABEL: str(attempt)}
         keep_s = max(KEEP_ENDED_S, ceil(retry_after_s(settings.membership)))
         return {
@@ -93,7 +93,7 @@ class ConsumerJobs:
                 "ttlSecondsAfterFinished": keep_s,  # failures in a row are counted by them
                 "template": {
                     "metadata": {"labels": labels, "annotations": parts.annotations},
-                    "spec": {**parts.pod, **self._place(), "containers": [self._container(parts.container, consumer)]}
+                    "spec": {**self._place(), **parts.pod, "containers": [self._container(parts.container, consumer)]}
                     | {"volumes": [*parts.pod["volumes"], *self._volumes()]},
                 },
             },

@@ -93,7 +93,7 @@ class LocalFleet:
             for life in sorted(self._lives.values(), key=lambda life: (life.consumer, life.began_s))
         )
 
-    def start(self, consumer: ConsumerId) -> Run:
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:
         """Start one process for this consumer; one that runs already is returned instead.
 
         Raises:
@@ -112,7 +112,7 @@ class LocalFleet:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=environ_of_run(self._environ, name),
+                    env=environ_of_run(self._environ, name, consumer_class),
                     start_new_session=True,  # neither a Ctrl-C nor the end of the terminal is meant for it
                 )
         except OSError as e:

@@ -4,7 +4,7 @@ Every class is tried for the new bins. Then each bin becomes that of the cheapes
 is worth the moves; the cheapest of the results counts. So no plan costs more than that of a single class.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from math import fsum, inf
@@ -22,12 +22,10 @@ class Packed(NamedTuple):
 
     Attributes:
         classes: class of each consumer in it; empty without classes.
-        price: of these consumers, in those of the cheapest class.
     """
 
     assignment: Assignment
     classes: Mapping[ConsumerId, str]
-    price: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,28 @@ class Classes:
         name = self.of.get(consumer, "")
         return name if name in self.sizes else next(iter(self.sizes))
 
+    def share(self, consumer: ConsumerId) -> float:
+        """Capacity of a consumer that runs, in those of the first class."""
+        if not self.sizes:
+            return 1.0
+        return self.sizes[self.name(consumer)].capacity / next(iter(self.sizes.values())).capacity
+
+    @property
+    def largest(self) -> float:
+        """Capacity of the largest class, in those of the first."""
+        sizes = [size.capacity for size in self.sizes.values()]
+        return max(sizes) / sizes[0] if sizes else 1.0
+
+    def price(self, consumers: Collection[ConsumerId]) -> float:
+        """Price of these, in those of the cheapest class; how many they are, where all are alike."""
+        each = [self.sizes[self.name(consumer)].price for consumer in consumers] if self.sizes else []
+        return fsum(each) / self.cheapest if self.sizes else len(set(consumers))
+
+    def with_new(self, consumers: Collection[ConsumerId], new: str) -> "Classes":
+        """Classes of these consumers alone; a new one has the class `new`."""
+        names = {consumer: self.name(consumer) if consumer in self.of else new for consumer in sorted(consumers)}
+        return Classes(self.sizes, names)
+
     def cheapest_for(self, load: BytesPerSecond) -> str:
         """The cheapest class of those that can read so much; the largest, if none can."""
         fitting = [name for name, size in self.sizes.items() if load <= size.capacity * (1 + _ROUNDING)]
@@ -69,8 +89,7 @@ def pack_classes(
     `consumer_weight` is what one consumer of the cheapest class is worth, in units of that capacity.
     """
     if not classes.sizes:
-        assignment = pack(problem, new_random())
-        return Packed(assignment, {}, len(set(assignment.values())))
+        return Packed(pack(problem, new_random()), {})
     known = {*problem.current.values(), *problem.spares, *classes.of}
     sizes = {consumer: classes.sizes[classes.name(consumer)] for consumer in known}
     new: dict[Size, str] = {}
@@ -84,9 +103,7 @@ def pack_classes(
 class _Step:
     """One class for the new bins."""
 
-    def __init__(
-        self, problem: PackingProblem, classes: Classes, sizes: Mapping[ConsumerId, Size], new: str
-    ) -> None:
+    def __init__(self, problem: PackingProblem, classes: Classes, sizes: Mapping[ConsumerId, Size], new: str) -> None:
         """`sizes`: of every consumer that runs; `new`: the class that is tried for new ones."""
         self._given, self._classes, self._sizes, self._new = problem, classes, sizes, new
         self._weight = inf if problem.consumer_weight is None else problem.consumer_weight
@@ -115,10 +132,10 @@ class _Step:
             names[number] = self._classes.name(number) if number in self._sizes else name or self._new
             found.update(dict.fromkeys(bins[consumer], number))
             over += max(0.0, load - sizes[names[number]].capacity * (1 + _ROUNDING))
-        price = fsum(sizes[name].price for name in names.values()) / self._classes.cheapest
+        price = Classes(sizes, names).price(names)
         moved = fsum(given.speeds[p] for p, c in found.items() if given.current.get(p, c) != c) / given.capacity
         cost = (over, price, moved) if self._weight == inf else (over, self._weight * price + moved)
-        return cost, Packed(found, names, price)
+        return cost, Packed(found, names)
 
     def _best(self, consumer: ConsumerId, partitions: list[TopicPartition], load: BytesPerSecond) -> str | None:
         """Class that a bin is to have instead of its own; None: it keeps it."""

@@ -53,7 +53,7 @@ class AlgorithmTable(UserDict[str, PackFunction]):
         return self._table
 
 
-_OWN: dict[str, PackFunction] = {
+OWN: dict[str, PackFunction] = {
     "nf": next_fit,
     "ff": first_fit,
     "bf": best_fit,
@@ -69,7 +69,8 @@ _OWN: dict[str, PackFunction] = {
     "keep": sticky_eviction,
     "search": _search,
 }
-ALGORITHMS = AlgorithmTable(dict(_OWN))
+"""kgs's own, which can pack consumers of several classes, too."""
+ALGORITHMS = AlgorithmTable(dict(OWN))
 """Short name -> algorithm, in the order in which comparisons list them. `register` adds to it, and so does the entry
 point group `kgs.algorithms` of an installed package."""
 
@@ -99,7 +100,7 @@ def register(name: str, pack: PackFunction, *, weighs: bool = False) -> None:
     """
     if not _NAME.fullmatch(name) or name == _ALL:
         raise ConfigError([f"algorithm '{name}': no name for one: give a letter, then letters, digits, _ and -"])
-    if name in _OWN:
+    if name in OWN:
         raise ConfigError([f"algorithm '{name}': kgs has one of this name: give another name"])
     ALGORITHMS[name] = pack
     (WEIGHING.add if weighs else WEIGHING.discard)(name)

@@ -8,9 +8,10 @@ So a controller that was restarted, a rebalance run, the sensor, `kgs plan` and 
 1. *Unit.* Reports count consumed bytes, capacities stored ones. A reading says how many offsets of which topic its
    bytes were; the measurement says how many bytes an offset of the topic takes in the log. A reading of whose offsets
    less than `KNOWN_SHARE` have a known size is left out: unknown is not zero.
-2. *Class.* What other code, other rules or other machines read says nothing of these. Only consumers of the version and
+2. *Kind.* What other code, other rules or other machines read says nothing of these. Only consumers of the version and
    configuration count that most members have. Of these each kind of hardware is judged apart, and the slowest kind
-   counts, since a plan does not know what a consumer will run on.
+   counts, since a plan does not know what a consumer will run on. Where kgs.yaml has classes of consumers, each class
+   is judged apart; one of which nothing is learnt is as a known one, or as much more as its pods request processors.
 3. *Over consumers* it is the median (of two: the lower one), of those that were flat out within `FRESH_S` of the latest
    that was. A few slow ones do not drag it down: they are slow, and not the class.
 4. Less than `LEAST_BUSY_S` in all is too little to learn from.
@@ -59,6 +60,7 @@ class Learnt:
         age_s: how long before its report the latest of them was.
         since_ms: from when on they have read about as fast as that, wall clock.
         each: consumer -> stored bytes/s, whoever has said it.
+        classes: class -> stored bytes/s of its consumers, where that is known; the rest is about the first class.
     """
 
     bytes_per_s: BytesPerSecond | None = None
@@ -70,6 +72,7 @@ class Learnt:
     age_s: float = 0.0
     since_ms: int = 0
     each: Mapping[ConsumerId, BytesPerSecond] = field(default_factory=dict)
+    classes: Mapping[str, BytesPerSecond] = field(default_factory=dict)
 
     @property
     def memory(self) -> LearntCapacity | None:
@@ -128,19 +131,21 @@ class Capacity:
         return self.has_drifted and (self.drift or 0.0) < 0
 
 
-def learn(reports: Collection[Report], bytes_per_offset: BytesPerOffset) -> Learnt:
+def learn(reports: Collection[Report], bytes_per_offset: BytesPerOffset, classes: Collection[str] = ()) -> Learnt:
     """What consumers of the group's class read flat out.
 
     Args:
         reports: the newest full one of each member that lives and is heard.
         bytes_per_offset: topic -> stored bytes of one offset.
+        classes: of consumers; of each the slowest hardware counts.
     """
     kinds = Counter((one.version, one.config_hash) for one in reports)
     if not kinds:
         return Learnt()
     version, config_hash = kind = max(kinds, key=lambda kind: (kinds[kind], kind))
     each: dict[ConsumerId, BytesPerSecond] = {}
-    by_hardware: dict[str, list[_Reading]] = {}
+    by_hardware: dict[tuple[str, str], list[_Reading]] = {}
+    first_class = next(iter(classes), "")
     for report in reports:
         found = report.flat_out
         stored = _stored(found, bytes_per_offset) if found is not None else None
@@ -148,27 +153,65 @@ def learn(reports: Collection[Report], bytes_per_offset: BytesPerOffset) -> Lear
             continue
         each[report.member.consumer] = stored
         if (report.version, report.config_hash) == kind:
-            by_hardware.setdefault(found.hardware, []).append((found, stored))
+            name = report.consumer_class if report.consumer_class in classes else first_class
+            by_hardware.setdefault((name, found.hardware), []).append((found, stored))
     unknown = Learnt(version=version, config_hash=config_hash, each=each)
-    judged = [one for name in sorted(by_hardware) if (one := _judged(by_hardware[name], unknown)) is not None]
-    return min(judged, key=lambda one: one.bytes_per_s or 0.0, default=unknown)
+    slowest: dict[str, Learnt] = {}
+    for name, hardware in sorted(by_hardware):
+        one, known = _judged(by_hardware[name, hardware], unknown), slowest.get(name)
+        if one is not None and (known is None or (one.bytes_per_s or 0.0) < (known.bytes_per_s or 0.0)):
+            slowest[name] = one
+    rates = {name: one.bytes_per_s for name, one in slowest.items() if one.bytes_per_s is not None}
+    return replace(slowest.get(first_class, unknown), classes=rates if classes else {})
 
 
 def capacity_of(
-    packing: PackingSettings, learnt: Learnt, standing: LearntCapacity | None, first: BytesPerSecond | None = None
+    packing: PackingSettings,
+    learnt: Learnt,
+    standing: LearntCapacity | None,
+    first: BytesPerSecond | None = None,
+    sizes: Mapping[str, float] | None = None,
 ) -> Capacity:
     """Capacity to pack by.
 
     Args:
         standing: what the Target that stands remembers.
         first: what a consumer is taken to read flat out before anything is learnt, stored bytes/s; None: not known.
+        sizes: of the classes in the Target that stands, as `PackingSettings.size` has them.
     """
     if not packing.learns_capacity:
         return Capacity(packing, learnt, None)
-    memory = _in_use(learnt.memory, standing) or (None if first is None else LearntCapacity(first, "", ""))
+    memory = _in_use(_as_first(learnt, packing).memory, standing) or (
+        None if first is None else LearntCapacity(first, "", "")
+    )
     if memory is None:
         return Capacity(packing, learnt, None)
-    return Capacity(packing.with_flat_out(memory.bytes_per_s), learnt, memory)
+    found = {name: _size(packing, name, learnt, memory.bytes_per_s, sizes or {}) for name in packing.classes}
+    return Capacity(packing.with_flat_out(memory.bytes_per_s, found), learnt, memory)
+
+
+def _as_first(learnt: Learnt, packing: PackingSettings) -> Learnt:
+    """`learnt`; where nothing is of the first class, it is taken from another one."""
+    if learnt.bytes_per_s is not None or not learnt.classes:
+        return learnt
+    name, bytes_per_s = next(iter(learnt.classes.items()))
+    return replace(learnt, bytes_per_s=bytes_per_s / _size(packing, name, Learnt(), bytes_per_s, {}))
+
+
+def _size(
+    packing: PackingSettings, name: str, learnt: Learnt, first: BytesPerSecond, standing: Mapping[str, float]
+) -> float:
+    """Size of a class where the first one reads so much: as set, as learnt, as it stands, else by its processors."""
+    own = packing.classes[name].consumer_capacity_bytes_per_s
+    if own is not None:
+        return own / (first * CONSUMER_SHARE)
+    if name == next(iter(packing.classes)):
+        return 1.0
+    was = standing.get(name)
+    if name not in learnt.classes:
+        return packing.size(name) if was is None else was
+    size = learnt.classes[name] / first
+    return was if was is not None and abs(size - was) <= DEADBAND * was else size
 
 
 def _in_use(new: LearntCapacity | None, standing: LearntCapacity | None) -> LearntCapacity | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds, grouped
@@ -72,9 +73,12 @@ def fast_partitions(
 
 
 def full_consumers(
-    target: Assignment, packed: WriteSpeeds, capacity: BytesPerSecond, consumers_needed: int | None
+    target: Assignment,
+    packed: WriteSpeeds,
+    capacity_of: Callable[[ConsumerId], BytesPerSecond],
+    consumers_needed: int | None,
 ) -> list[FullConsumer]:
-    """The consumers above `capacity` that read several partitions, by number.
+    """The consumers above their capacity that read several partitions, by number.
 
     Args:
         consumers_needed: how many there would be without a bound; None: unknown, or no more than there are.
@@ -84,7 +88,7 @@ def full_consumers(
     return [
         FullConsumer(consumer, load, consumers_needed, load)
         for consumer, load in sorted(loads.items())
-        if counts[consumer] > 1 and load > capacity * (1 + ROUNDING)
+        if counts[consumer] > 1 and load > capacity_of(consumer) * (1 + ROUNDING)
     ]
 
 

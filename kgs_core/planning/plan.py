@@ -1,22 +1,26 @@
 """The plan: who shall read what, what moves for it, and what it costs."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgs_core.config.packing import PackingSettings
+from kgs_core.errors import ConfigError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.packing import (
     ALGORITHMS,
     WEIGHING,
+    Classes,
+    Packed,
     PackingProblem,
     RandomSource,
     front_of,
+    pack_classes,
     parse_name,
     rebalanced,
     rscore,
     setting_name,
 )
+from kgs_core.packing.registry import OWN
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import Overload, consumer_loads, fast_partitions, full_consumers
 from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
@@ -33,6 +37,7 @@ class Group:
         quarantined: numbers that keep failing: not used, and what they read is placed elsewhere.
         readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
         standing: spares of the Target that stands, joined or not.
+        classes: class of each consumer that has one.
     """
 
     current: Assignment = field(default_factory=dict)
@@ -40,6 +45,7 @@ class Group:
     quarantined: frozenset[ConsumerId] = frozenset()
     readers: Readers | None = None
     standing: frozenset[ConsumerId] = frozenset()
+    classes: Mapping[ConsumerId, str] = field(default_factory=dict)
 
     @property
     def running(self) -> frozenset[ConsumerId]:
@@ -84,7 +90,7 @@ class Plan:
     """Assignment of partitions to consumers, and what the change to it costs.
 
     Attributes:
-        capacity: C that was packed with, bytes/s.
+        capacity: C that was packed with, bytes/s: of the first class, where consumers are of several.
         moves: from the fastest partition to the slowest.
         rscore: of the moves; dimensionless, at write speeds.
         load: what each consumer is given, bytes/s, by number, with the share of the backlog that was packed.
@@ -96,6 +102,9 @@ class Plan:
         choice: why this setting of the algorithm; empty if it has none.
         held_back: why the controller would not carry it out now; empty: nothing holds it back.
         pinned: partitions that had to stay although their consumer is given more than C.
+        classes: class of each consumer, spares among them; empty without classes.
+        capacities: of these consumers, bytes/s.
+        price: of the consumers that read, in those of the cheapest class; their number without classes.
     """
 
     algorithm: str
@@ -112,6 +121,13 @@ class Plan:
     choice: str = ""
     held_back: str = ""
     pinned: frozenset[TopicPartition] = frozenset()
+    classes: Mapping[ConsumerId, str] = field(default_factory=dict)
+    capacities: Mapping[ConsumerId, BytesPerSecond] = field(default_factory=dict)
+    price: float = 0.0
+
+    def capacity_of(self, consumer: ConsumerId) -> BytesPerSecond:
+        """C of this consumer, bytes/s."""
+        return self.capacities.get(consumer, self.capacity)
 
     @property
     def consumers(self) -> int:
@@ -156,7 +172,7 @@ def make_plan(
     """
     step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
     plan, weighed = _chosen(step)
-    others = [name for name in compare if name != settings.algorithm and name not in weighed]
+    others = [name for name in compare if name != settings.algorithm and name not in weighed and _can(name, settings)]
     alternatives = (*weighed.values(), *(_plan(name, step).summary() for name in others))
     return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
 
@@ -175,10 +191,10 @@ def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
         )
         return replace(_plan(algorithm, step), choice=why), {}
     least = _plan(setting_name(algorithm, None), step)
-    most = math.floor(least.consumers * (1 + percent / 100))
+    most = least.price * (1 + percent / 100)
     tried = [_plan(name, step) for name in front_of(algorithm, None)]
-    within = [plan for plan in (least, *tried) if plan.consumers <= most]
-    best = min(within, key=lambda plan: (plan.rscore, plan.consumers))
+    within = [plan for plan in (least, *tried) if plan.price <= most]
+    best = min(within, key=lambda plan: (plan.rscore, plan.price))
     why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"
     return replace(best, choice=why), {plan.algorithm: plan.summary() for plan in (least, *tried)}
 
@@ -190,12 +206,14 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
     readers = group.readers
     if readers is not None and (unread := readers.unread(speeds.keys())):
         homes = {p: consumer for p, consumer in readers.had.items() if p in speeds} | current
-        current = to_joined(homes, readers, speeds, settings.packing_capacity)
+        classes = settings.classes_of(group.classes)
+        current = to_joined(homes, readers, speeds, lambda c: settings.packing_capacity * classes.share(c))
         spares -= set(current.values())
     usable = {p: consumer for p, consumer in current.items() if consumer not in group.quarantined}
     pinned = load.unknown & usable.keys()
     if unread or load.unknown:
-        pinned |= pinned_partitions(usable, speeds, settings.consumer_capacity)
+        classes = settings.classes_of(group.classes)
+        pinned |= pinned_partitions(usable, speeds, lambda c: settings.consumer_capacity * classes.share(c))
     return PackingProblem(
         speeds=speeds,
         capacity=settings.packing_capacity,
@@ -217,13 +235,20 @@ def _plan(name: str, step: _Step) -> Plan:
     meant = parse_name(name)
     if at and meant is not None:
         problem = replace(problem, consumer_weight=meant[1])
-    packed = ALGORITHMS[algorithm](problem, step.new_random())
+    packed, chosen = _packed(algorithm, problem, step)
+    classes = step.settings.classes_of({**step.group.classes, **chosen})
+
+    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
+        return problem.capacity * classes.share(consumer)
+
     if step.group.readers is not None:
-        packed = to_joined(packed, step.group.readers, problem.speeds, problem.capacity)
+        packed = to_joined(packed, step.group.readers, problem.speeds, capacity_of)
     target, had = dict(sorted(packed.items())), step.group.had
     loads = consumer_loads(target, problem.speeds)
     spares = choose_spares(loads.keys(), step.settings.spare_consumers, step.group.numbers)
     needed, running = {*loads, *spares}, step.group.running
+    if classes.sizes:  # a spare may have to take over the fullest share
+        classes = classes.with_new(needed, classes.cheapest_for(max(loads.values(), default=0.0)))
     return Plan(
         algorithm=name,
         capacity=problem.capacity,
@@ -234,9 +259,23 @@ def _plan(name: str, step: _Step) -> Plan:
         create=tuple(sorted(needed - running)),
         retire=tuple(sorted(running - needed)),
         spares=spares,
-        overloaded=_overloads(algorithm, target, step),
-        pinned=frozenset(p for p in problem.pinned if loads[target[p]] > problem.capacity),
+        overloaded=_overloads(algorithm, target, step, classes),
+        pinned=frozenset(p for p in problem.pinned if loads[target[p]] > capacity_of(target[p])),
+        classes=classes.of if classes.sizes else {},
+        capacities={consumer: capacity_of(consumer) for consumer in classes.of} if classes.sizes else {},
+        price=classes.price(loads.keys()),
     )
+
+
+def _can(name: str, settings: PackingSettings) -> bool:
+    return not settings.classes or name.partition("@")[0] in OWN
+
+
+def _packed(algorithm: str, problem: PackingProblem, step: _Step) -> Packed:
+    if not _can(algorithm, step.settings):
+        raise ConfigError([f"algorithm '{algorithm}' cannot pack classes of consumers: use one of {', '.join(OWN)}"])
+    classes = step.settings.classes_of(step.group.classes)
+    return pack_classes(ALGORITHMS[algorithm], problem, classes, step.new_random)
 
 
 def moves_between(had: Assignment, target: Assignment, speeds: WriteSpeeds) -> tuple[Move, ...]:
@@ -245,13 +284,17 @@ def moves_between(had: Assignment, target: Assignment, speeds: WriteSpeeds) -> t
     return tuple(sorted(moves, key=lambda move: (-move.bytes_per_s, move.partition)))
 
 
-def _overloads(name: str, target: Assignment, step: _Step) -> tuple[Overload, ...]:
+def _overloads(name: str, target: Assignment, step: _Step, classes: Classes) -> tuple[Overload, ...]:
     problem = step.problem
-    fast = fast_partitions(target, problem.speeds, step.written, problem.capacity)
-    full = full_consumers(target, problem.speeds, problem.capacity, None)
+
+    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
+        return problem.capacity * classes.share(consumer)
+
+    fast = fast_partitions(target, problem.speeds, step.written, problem.capacity * classes.largest)
+    full = full_consumers(target, problem.speeds, capacity_of, None)
     if full and problem.max_consumers is not None:
-        unbound = ALGORITHMS[name](replace(problem, max_consumers=None), step.new_random())
+        unbound = _packed(name, replace(problem, max_consumers=None), step).assignment
         needed = len(set(unbound.values()))
         if needed > len(set(target.values())):
-            full = full_consumers(target, problem.speeds, problem.capacity, needed)
+            full = full_consumers(target, problem.speeds, capacity_of, needed)
     return (*fast, *full)

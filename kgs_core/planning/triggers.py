@@ -1,13 +1,13 @@
 """The Sentinel state: what in the group or its load asks for another plan, and whether that plan is worth a run."""
 
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.packing import RandomSource, rscore
+from kgs_core.packing import Classes, RandomSource, rscore
 from kgs_core.planning.kept import kept
 from kgs_core.planning.load import Load
 from kgs_core.planning.placement import Readers
@@ -61,6 +61,7 @@ class Watched:
         unusable: numbers that cannot be started, because a process of theirs that is of no use may still live: they
             read on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
+        classes: class of each consumer that has one: as it says itself, else as the Target has it.
     """
 
     target: Assignment
@@ -73,6 +74,7 @@ class Watched:
     unusable: frozenset[ConsumerId] = frozenset()
     moved_rscore: float = 0.0
     standing: frozenset[ConsumerId] = frozenset()
+    classes: Mapping[ConsumerId, str] = field(default_factory=dict)
 
     def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -94,6 +96,7 @@ class Watched:
             quarantined=self.failing | (self.unusable - busy),
             readers=readers,
             standing=self.standing,
+            classes=self.classes,
         )
 
     def readers(self) -> Readers:
@@ -192,7 +195,8 @@ def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> 
     owned, target = watched.current.keys(), watched.target.keys()
     are_owned = known <= owned
     has_changed = known != target
-    overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings)
+    classes = settings.classes_of(watched.classes)
+    overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings, classes)
     found = (
         ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
         ExitCondition(Reason.UNOWNED, partitions=() if are_owned else tuple(sorted(known - owned))),
@@ -225,17 +229,19 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
     speeds = load.write_speeds()
     target = {p: consumer for p, consumer in watched.target.items() if p in speeds}
     price = rscore(watched.placed(), target, speeds, plan.capacity)
-    consumers = len(set(target.values()))
-    is_worth_it = settings.weight is None or plan.rscore - price <= settings.weight * (consumers - plan.consumers)
-    return is_worth_it and (plan.consumers, plan.rscore) < (consumers, price)
+    consumers = settings.classes_of(watched.classes).price(set(target.values()))
+    saved = consumers - plan.price
+    is_worth_it = settings.weight is None or plan.rscore - price <= settings.weight * saved
+    return is_worth_it and (plan.price, plan.rscore) < (consumers, price)
 
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
     """Whether it is better in the end, or no worse in the end and better by who has joined."""
     speeds, placed = load.packed_speeds(settings.catch_up_s), watched.placed()
+    classes = settings.classes_of({**watched.classes, **plan.classes})
 
     def above(assignment: Assignment) -> float:
-        return sum(_overloaded(assignment, speeds, settings).values())
+        return sum(_overloaded(assignment, speeds, settings, classes).values())
 
     def at_once(assignment: Assignment) -> float:
         return above({p: c if c in watched.joined else placed.get(p, c) for p, c in assignment.items()})
@@ -248,13 +254,17 @@ def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSetting
 
 
 def _overloaded(
-    assignment: Assignment, speeds: WriteSpeeds, settings: PackingSettings
+    assignment: Assignment, speeds: WriteSpeeds, settings: PackingSettings, classes: Classes
 ) -> dict[ConsumerId, BytesPerSecond]:
-    """The consumers above `consumer_capacity` that can be relieved, since they read several partitions; by how much."""
-    capacity = settings.consumer_capacity
+    """The consumers above their `consumer_capacity` that can be relieved; by how much.
+
+    That is, those that read several partitions, or one that a consumer of a larger class can read.
+    """
+    largest = settings.consumer_capacity * classes.largest
     found: dict[ConsumerId, BytesPerSecond] = {}
     for consumer, share in sorted(shares_of(assignment).items()):
         read = [speeds[p] for p in share if p in speeds]
-        if len(read) > 1 and (load := math.fsum(read)) > capacity:
+        capacity, load = settings.consumer_capacity * classes.share(consumer), math.fsum(read)
+        if load > capacity and (len(read) > 1 or load <= largest):
             found[consumer] = load - capacity
     return found

@@ -73,8 +73,8 @@ class Fleet(Protocol):
     def runs(self) -> Sequence[Run]:
         """Every run that has not ended, and those that ended of late."""
 
-    def start(self, consumer: ConsumerId) -> Run:
-        """Start one process for this consumer.
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:
+        """Start one process for this consumer, as one of this class; empty: there are none.
 
         Raises:
             PortError: it could not be started.

@@ -36,7 +36,9 @@ def capacity_line(found: Capacity) -> str:
         who = "1 consumer" if learnt.consumers == 1 else f"{learnt.consumers} consumers"
         known = f"{_mb(found.consumer_bytes_per_s or 0.0)} learnt, " if found.source == "configured" else ""
         shown += f" ({known}{who} flat out at {_mb(learnt.bytes_per_s)} MB/s stored)"
-    return f"{shown}; packed to {_mb(in_use.packing_capacity)}"
+    sizes = {name: size.capacity for name, size in in_use.classes_of({}).sizes.items()}
+    each = ", ".join(f"{name} {_mb(capacity)}" for name, capacity in sizes.items())
+    return f"{shown}; packed to {each or _mb(in_use.packing_capacity)}"
 
 
 def capacity_values(found: Capacity) -> dict[str, Any]:

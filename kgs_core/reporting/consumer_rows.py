@@ -1,7 +1,7 @@
 """Consumers of a group as people are shown them, a row each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgs_core.group.protocol import Incarnation, Phase, Process, RunState, WorkDone
@@ -48,6 +48,7 @@ class ConsumerRow:
         batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
         process: that it is, as it says itself; None before its first report.
         work: done since its start; None: it does not say.
+        consumer_class: its class; empty: it has none. capacity: that the Target packs it to, stored bytes/s.
     """
 
     consumer: ConsumerId
@@ -69,6 +70,8 @@ class ConsumerRow:
     work: WorkDone | None = None
     known_lag: int | None = None
     lag_unknown_partitions: int = 0
+    consumer_class: str = ""
+    capacity: BytesPerSecond | None = None
 
     @property
     def is_silent(self) -> bool:
@@ -81,9 +84,11 @@ class ConsumerRow:
         Returns:
             {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
             "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
-            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}
+            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}; "class" and
+            "capacity_bytes_per_s", if it has a class
         """
-        return {"id": self.consumer, **picked(self, *_ROW_KEYS)}
+        of_class = {"class": self.consumer_class, "capacity_bytes_per_s": self.capacity} if self.consumer_class else {}
+        return {"id": self.consumer, **picked(self, *_ROW_KEYS), **of_class}
 
 
 _ROW_KEYS = (
@@ -114,6 +119,12 @@ class Rows:
         rows = [self._row(member) for member in living]
         there = {row.consumer for row in rows}
         rows += [self._absent(consumer) for consumer in wanted if consumer not in there]
+        classes, capacities = self.view.classes(), target.message.capacity_of if target is not None else {}
+        if classes:
+            rows = [
+                replace(row, consumer_class=classes.get(row.consumer, ""), capacity=capacities.get(row.consumer))
+                for row in rows
+            ]
         return sorted(rows, key=lambda row: row.consumer)
 
     def _absent(self, consumer: ConsumerId) -> ConsumerRow:

@@ -22,7 +22,7 @@ class GroupAlert(StrEnum):
 def group_alerts(found: GroupStatus, *, has_listened: bool) -> Alerts:
     """How it is with each; `has_listened`: for long enough to tell who is silent."""
     seen, hot = found.facts, found.hot_partitions or {}
-    limit = found.capacity.packing.consumer_capacity
+    limit = found.largest_capacity
     lines = {
         GroupAlert.ALL_READ: _unread(found) if has_listened else None,
         GroupAlert.ALL_HEARD: _unheard(found) if has_listened else None,

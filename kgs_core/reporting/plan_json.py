@@ -19,8 +19,10 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "overloaded": [...], "alternatives": [...], "choice": text, "held_back": text}. An entry of "overloaded" is a
         partition faster than a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions",
         "capacity_bytes_per_s"}) or a consumer with more than it can read ("consumer", "bytes_per_s", "cure":
-        {"consumers", "capacity_bytes_per_s"}).
+        {"consumers", "capacity_bytes_per_s"}). Where there are classes of consumers also "classes": {consumer: class},
+        "capacities": {consumer: bytes_per_s} and "price" (of all that read, in consumers of the cheapest class).
     """
+    of_classes = {"classes": plain(plan.classes), "capacities": plain(plan.capacities), "price": plain(plan.price)}
     return {
         **picked(plan, "algorithm", "consumers", "rscore"),
         "assignment": assignment_values(plan.target),
@@ -34,6 +36,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "overloaded": [_overload(overload) for overload in plan.overloaded],
         "alternatives": [picked(other, *_OF_ALTERNATIVE) for other in plan.alternatives],
         **picked(plan, "choice", "held_back"),
+        **(of_classes if plan.classes else {}),
     }
 
 

@@ -105,8 +105,10 @@ def _load(state: ControllerState, now: float) -> str:
     owned = {p: c for p, c in state.view.current().items() if p in load.speeds}
     loads = consumer_loads(owned, load.speeds)
     if loads:
-        most = max(loads, key=lambda consumer: (loads[consumer], -consumer))
-        capacity = packing_in_use(state).consumer_capacity
+        packing = packing_in_use(state)
+        classes = packing.classes_of(state.view.classes())
+        most = max(loads, key=lambda consumer: (loads[consumer] / classes.share(consumer), -consumer))
+        capacity = packing.consumer_capacity * classes.share(most)
         text += f", most for consumer {most}: {loads[most] / _MB:.3g} of {capacity / _MB:.3g} MB/s"
     return text + (f", speed unknown: {counted(len(load.unknown), 'partition')}" if load.unknown else "")
 

@@ -120,15 +120,22 @@ class GroupStatus:
         target, speeds = self.target, self.facts.speeds
         if target is None or not target.assignment.keys() <= speeds.keys():
             return None
-        return math.ceil(math.fsum(speeds[tp] for tp in target.assignment) / target.capacity)
+        largest = max(target.capacity, *target.capacity_of.values(), 0.0)
+        return math.ceil(math.fsum(speeds[tp] for tp in target.assignment) / largest)
 
     @property
     def hot_partitions(self) -> WriteSpeeds | None:
         """Partitions that are written faster than a consumer reads; None: nothing was measured."""
         if self.facts.measured_age_s is None:
             return None
-        limit = self.capacity.packing.consumer_capacity
+        limit = self.largest_capacity
         return {tp: speed for tp, speed in sorted(self.facts.speeds.items()) if speed > limit}
+
+    @property
+    def largest_capacity(self) -> float:
+        """`consumer_capacity` of the largest class, stored bytes/s."""
+        packing = self.capacity.packing
+        return packing.consumer_capacity * packing.classes_of({}).largest
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -3,12 +3,13 @@
 Times are ms since 1970 by the brokers' clock. Pure.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgs_core.group.protocol import Heartbeat, Incarnation, Message, Phase, Received, Report, Starting
 from kgs_core.group.view.handover_gaps import Handover, Unread
+from kgs_core.model import grouped
 
 SELF_FENCE = 3
 """Times `suspect_after_s`: a consumer that cannot report for so long ends itself, see rule 7 of the group."""
@@ -41,6 +42,7 @@ class GroupUsage:
         known_since_ms: of the first report that is there: of the time before it nothing is known; None: there is none.
         handovers: partitions that found another reader.
         refused: records that are no report of ours.
+        by_class: class -> those of `lives` of its consumers; empty: no consumer said that it has one.
     """
 
     lives: tuple[Period, ...] = ()
@@ -48,6 +50,7 @@ class GroupUsage:
     known_since_ms: int | None = None
     handovers: tuple[Handover, ...] = ()
     refused: int = 0
+    by_class: Mapping[str, tuple[Period, ...]] = field(default_factory=dict)
 
 
 def overlap_s(lives: Iterable[Period], periods: Sequence[Period]) -> float:
@@ -73,7 +76,8 @@ class UsageCount:
         self._first: dict[Incarnation, int] = {}
         self._last: dict[Incarnation, int] = {}
         self._ended: set[Incarnation] = set()
-        self._lives: list[Period] = []
+        self._lives: list[tuple[Incarnation, Period]] = []
+        self._classes: dict[Incarnation, str] = {}
         self._silences: list[Period] = []
         self._unread = Unread()
 
@@ -93,11 +97,20 @@ class UsageCount:
         lives, silences = list(self._lives), list(self._silences)
         for incarnation, last in self._last.items():
             lives_on = incarnation not in self._ended and period.until_ms - last <= self._silence_ms
-            lives.append(Period(self._first[incarnation], period.until_ms if lives_on else last))
+            until_ms = period.until_ms if lives_on else last
+            lives.append((incarnation, Period(self._first[incarnation], until_ms)))
             if incarnation not in self._ended and not lives_on:
                 silences.append(Period(last, last + SELF_FENCE * self._silence_ms))
         handovers = [h for h in self._unread.handovers if period.since_ms <= h.taken_ms < period.until_ms]
-        return GroupUsage(_inside(lives, period), _inside(silences, period), known_since_ms, tuple(handovers), refused)
+        named = grouped((self._classes.get(incarnation, ""), life) for incarnation, life in lives)
+        return GroupUsage(
+            _inside((life for _, life in lives), period),
+            _inside(silences, period),
+            known_since_ms,
+            tuple(handovers),
+            refused,
+            {name: _inside(each, period) for name, each in sorted(named.items())} if any(named) else {},
+        )
 
     def _heard(self, sign: Report | Heartbeat | Starting, time_ms: int) -> None:
         incarnation = sign.member.incarnation
@@ -106,10 +119,12 @@ class UsageCount:
         last = self._last.get(incarnation, time_ms)
         time_ms = max(last, time_ms)  # another broker's clock may be behind
         if time_ms - last > self._silence_ms:
-            self._lives.append(Period(self._first.pop(incarnation), last))
+            self._lives.append((incarnation, Period(self._first.pop(incarnation), last)))
             self._silences.append(Period(last, time_ms))
         self._first.setdefault(incarnation, time_ms)
         self._last[incarnation] = time_ms
+        if isinstance(sign, Report):
+            self._classes[incarnation] = sign.consumer_class
         if isinstance(sign, Report | Heartbeat) and sign.phase is Phase.ENDED:
             self._ended.add(incarnation)
 

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from kgs_core.config import Settings
+from kgs_core.config.bill import price_of
 from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, PortError
 from kgs_core.group.controller.capacity import capacity_seen
@@ -54,7 +55,7 @@ class BillTerms:
 
 def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
     """Terms by the configuration; a learnt capacity comes from the newest Target, else it is measured here."""
-    packing, bill = settings.packing, settings.bill
+    packing = settings.packing
     view = GroupView()
     if has_group and packing.learns_capacity:
         with suppress(PortError):  # bills that are kept are shown all the same
@@ -67,8 +68,16 @@ def terms_of(settings: Settings, *, has_group: bool = True) -> BillTerms:
         seen.source == "first",
         packing.algorithm,
         packing.weight,
-        Price(bill.price, bill.currency),
+        _price_of(settings),
     )
+
+
+def _price_of(settings: Settings) -> Price:
+    classes = settings.packing.classes
+    if not classes:
+        return Price(*price_of(settings.bill.price_per_consumer_hour))
+    first = next(iter(classes.values()))
+    return Price(first.price, first.currency, {name: one.price for name, one in classes.items()})
 
 
 def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTerms) -> Bill:

@@ -247,7 +247,7 @@ class ControlLoop:
     def _launch(self, command: Launch) -> Event | None:
         failpoint("before-launch")
         try:
-            self._ports.fleet.start(command.consumer)
+            self._ports.fleet.start(command.consumer, command.consumer_class)
         except PortError as e:
             return StartFailed(command.consumer, str(e))
         failpoint("launched")

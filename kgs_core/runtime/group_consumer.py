@@ -1,6 +1,7 @@
 """One consumer's process as a member of the group: assignments say what it owns, reports say what it holds."""
 
 import logging
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from kgs_core.runtime.consumer_context import ConsumerContext, StartSpark, open_
 from kgs_core.runtime.membership_threads import AssignmentThread, ReportThread, SharedMembership, dead_thread
 from kgs_core.runtime.start_up import StartUp
 from kgs_core.runtime.throughput_log import ConsumerStatus
+from kgs_core.system.processes import CLASS
 from kgs_core.system.shutdown import StopFlag
 from kgs_core.system.watchdog import SparkWatch, limited, start_watchdog
 
@@ -44,11 +46,13 @@ class Hosting:
         process: its identity in reports; None: the consumer finds that out itself.
         start_spark: creates the session, which the consumer ends; None: it starts one itself.
         last_word: called with the reason when the consumer ends its process abruptly.
+        consumer_class: the class that it is started as; empty: as the environment says.
     """
 
     process: Process | None = None
     start_spark: StartSpark | None = None
     last_word: Callable[[str], None] | None = None
+    consumer_class: str = ""
 
 
 class GroupConsumer:
@@ -124,6 +128,10 @@ class GroupConsumer:
         with limited("the start of Spark", self._settings.membership.start_timeout_s, self._hosting.last_word):
             reader.warm_up()
 
+    def _identity(self, process: Process) -> Identity:
+        started_as = self._hosting.consumer_class or os.environ.get(CLASS, "")
+        return Identity(self.member, process, version("kgs"), config_hash(self._settings), started_as)
+
     @contextmanager
     def joined(
         self,
@@ -142,7 +150,7 @@ class GroupConsumer:
         Raises:
             UnsafeError: no assignment can come any more; it has drained, and must be started anew.
         """
-        identity = Identity(self.member, process, version("kgs"), config_hash(self._settings))
+        identity = self._identity(process)
         timing = self._settings.membership
         pace = MembershipTiming(timing.heartbeat_s, timing.suspect_after_s, self._settings.consumer.batch_timeout_s)
         membership = SharedMembership(Membership.join(identity, pace, time.monotonic()))

@@ -1,8 +1,8 @@
 """Bill of a group: what it has used in a range of time, beside what other ways to share out partitions would have."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -22,16 +22,27 @@ _NEXT_TO_EACH_OTHER = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Price of a consumer for an hour; None: not known. `currency` is for people."""
+    """Price of a consumer for an hour; None: not known.
+
+    Attributes:
+        per_consumer_hour: of the first class, where there are classes.
+        currency: for people.
+        by_class: of each class; empty: there are none.
+    """
 
     per_consumer_hour: float | None = None
     currency: str = ""
+    by_class: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, consumer_hours: float | None) -> float | None:
         """What so many hours cost; None: not known."""
         if self.per_consumer_hour is None or consumer_hours is None:
             return None
         return self.per_consumer_hour * consumer_hours
+
+    def of_class(self, name: str) -> float | None:
+        """Of a consumer of this class; of one without a class, that of the first."""
+        return self.by_class.get(name, self.per_consumer_hour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,17 @@ class Bill:
             return None
         return overlap_s(self.usage.lives, [self.known]) / _HOUR_S
 
+    def used_by_class(self, periods: Sequence[Period]) -> dict[str, float]:
+        """Class -> consumer-hours that were used in some periods; empty where there are no classes."""
+        if self.usage is None or not self.price.by_class:
+            return {}
+        return {name: overlap_s(lives, periods) / _HOUR_S for name, lives in self.usage.by_class.items()}
+
+    def used_cost(self, hours: float | None, periods: Sequence[Period]) -> float | None:
+        """What so many consumer-hours cost, that were used in these periods."""
+        costs = [(self.price.of_class(name) or 0.0) * spent for name, spent in self.used_by_class(periods).items()]
+        return sum(costs) if costs and hours is not None else self.price.of(hours)
+
     @property
     def silent_hours(self) -> float:
         """Consumer-hours of processes that were not heard of: whether they were used is not known."""
@@ -147,9 +169,14 @@ class Bill:
             {"version", "group", "since", "until" (ISO, UTC), "is_over", "capacity_bytes_per_s",
             "price_per_consumer_hour", "currency", "known_s", "used_consumer_hours", "silent_consumer_hours",
             "used_cost", "p99_s", "compared_s", "compared": [{"name", "setting", "is_met", "consumer_hours", "cost",
-            "p99_s", "mean_consumers", "moved", "rscore", "late_bytes"}], "moves": {see `Moves`} or null, "notes"}
+            "p99_s", "mean_consumers", "moved", "rscore", "late_bytes"}], "moves": {see `Moves`} or null, "notes"}; with
+            classes of consumers also "used_by_class": {class: {"consumer_hours", "cost"}}
         """
         price = self.price
+        by_class = {
+            name: {"consumer_hours": _rounded(spent), "cost": _rounded((price.of_class(name) or 0.0) * spent)}
+            for name, spent in self.used_by_class([self.known]).items()
+        }
         return {
             "version": VERSION,
             "group": self.group,
@@ -162,7 +189,8 @@ class Bill:
             "known_s": self.known.length_s,
             "used_consumer_hours": _rounded(self.used_hours),
             "silent_consumer_hours": _rounded(self.silent_hours) if self.usage else None,
-            "used_cost": _rounded(price.of(self.used_hours)),
+            "used_cost": _rounded(self.used_cost(self.used_hours, [self.known])),
+            **({"used_by_class": by_class} if by_class else {}),
             "p99_s": _rounded(self.p99_s),
             "compared_s": _rounded(self.compared_s),
             "compared": self._compared(),
@@ -175,7 +203,8 @@ class Bill:
             return []
         rows = []
         if self.usage is not None:
-            rows.append(self._row("used", "as reported", self.used_hours_compared))
+            spent = self.used_cost(self.used_hours_compared, self.recording.periods)
+            rows.append(self._row("used", "as reported", self.used_hours_compared) | {"cost": _rounded(spent)})
         for cost in self.costs:
             summary = cost.summary
             late = summary.bytes_delayed

@@ -13,6 +13,8 @@ import psutil
 
 RUN_ID = "KGS_RUN_ID"
 """The variable that holds a run's name; a consumer puts it into its reports."""
+CLASS = "KGS_CLASS"
+"""The variable that holds a consumer's class; empty or missing: it was started without one."""
 
 _PROC = Path("/proc")
 _TRIES, _BEGINS_S = 5, 0.002
@@ -42,9 +44,9 @@ def leader_of(members: list[psutil.Process]) -> psutil.Process | None:
     return None
 
 
-def environ_of_run(environ: Mapping[str, str], name: str) -> dict[str, str]:
+def environ_of_run(environ: Mapping[str, str], name: str, consumer_class: str = "") -> dict[str, str]:
     """The environment for a run's first process."""
-    return {**environ, RUN_ID: name}
+    return {**environ, RUN_ID: name, **({CLASS: consumer_class} if consumer_class else {})}
 
 
 def _run_of(pid: int, mark: bytes) -> str | None:

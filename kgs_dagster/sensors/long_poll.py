@@ -238,9 +238,16 @@ class LongPoll:
             return None
 
     def _launches(self, recommended: Recommendation) -> list[dg.RunRequest]:
-        fleet = self._ports.fleet
+        fleet, target = self._ports.fleet, self._watch.state.target
+        classes = target.class_of if target is not None else {}
         return [
-            consumer_run_request(self._group, each, fleet.next_attempt(each), as_pod=fleet.launches_pods)
+            consumer_run_request(
+                self._group,
+                each,
+                fleet.next_attempt(each),
+                consumer_class=classes.get(each, ""),
+                as_pod=fleet.launches_pods,
+            )
             for each in recommended.launch
         ]
 

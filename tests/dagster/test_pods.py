@@ -134,6 +134,18 @@ def test_a_run_started_by_hand_is_tagged_with_what_its_pod_is_made_of_where_ther
     assert POD not in consumer_run_request(group(**settings), ConsumerId(3), 1).tags
 
 
+def test_a_run_of_a_class_says_so_in_its_configuration_and_its_pod_has_what_the_class_has():
+    large = "{price_per_hour: 2, resources: {requests: {cpu: '2'}}, node_selector: {pool: large}}"
+    of = group("flights", packing=f"{{classes: {{large: {large}}}}}")
+    found = consumer_run_request(of, ConsumerId(3), 1, consumer_class="large", as_pod=True)
+    assert found.run_config["ops"]["consume"]["config"] == {"consumer": 3, "consumer_class": "large"}
+    pod = json.loads(found.tags[POD])
+    assert pod["pod_spec_config"]["nodeSelector"] == {"pool": "large"}
+    assert pod["container_config"]["resources"]["requests"]["cpu"] == "2"
+    assert {"name": "KGS_CLASS", "value": "large"} in pod["container_config"]["env"]
+    assert pod["pod_template_spec_metadata"]["labels"]["kgs/class"] == "large"
+
+
 def test_no_setting_of_the_group_gets_into_the_tag():
     """Tags are shown to everybody who sees Dagster; kgs.yaml may hold passwords."""
     client = "{security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.password: s3cret}"

@@ -55,6 +55,7 @@ class SimConsumer:
     pid: int
     started_at: float
     fails: bool = False
+    consumer_class: str = ""
     membership: Membership | None = None
     is_frozen: bool = False
     exit_code: int | None = None
@@ -124,7 +125,9 @@ class SimConsumer:
             self.exit_code = 1
             return
         self._assignments = SimAssignmentReader(self.topics, self.chance, self.consumer)
-        identity = Identity(self.member, self.process, self.habits.version, self.habits.config_hash)
+        identity = Identity(
+            self.member, self.process, self.habits.version, self.habits.config_hash, self.consumer_class
+        )
         self.membership = Membership.join(identity, self.habits.pace, now)
 
     def receive(self) -> None:

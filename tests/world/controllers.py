@@ -224,7 +224,7 @@ class SimController:
     def _launch(self, command: Launch) -> Event | None:
         self._record(command)
         try:
-            self._fleet.start(command.consumer)
+            self._fleet.start(command.consumer, command.consumer_class)
         except PortError as e:
             return StartFailed(command.consumer, str(e))
         return None

@@ -39,7 +39,7 @@ class SimFleet:
             if p.handle not in self._forgotten
         ]
 
-    def start(self, consumer: ConsumerId) -> Run:
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:
         """Start one process; one that runs already, as far as is known, is returned instead."""
         running = [run for run in self.runs() if run.consumer == consumer and not run.is_over]
         if running:
@@ -48,6 +48,7 @@ class SimFleet:
             raise TransientError(f"simulated fleet: consumer {consumer} cannot be started")
         process = self.add(consumer)
         self.started.append(process)
+        process.consumer_class = consumer_class
         process.fails = self._chance.strikes(self._chance.trouble.start_fails)
         return Run(consumer, process.handle, 0.0, is_over=False)
 

@@ -11,7 +11,7 @@ import click
 from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option, given_options
 from kgs_core.config.bill import MAX_PRICE
-from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.config.classes import MAX_CAPACITY
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath, named_path
 
@@ -214,6 +214,8 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
 
 
 def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
+    from kgs_core.simulation.bill import Price
+
     capacity, consumer = options["capacity"], options["consumer_capacity"]
     if capacity is not None:
         given = replace(
@@ -225,7 +227,7 @@ def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
         raise ConfigError(
             [f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({given.capacity:g})"]
         )
-    price = given.price if options["price"] is None else replace(given.price, per_consumer_hour=options["price"])
+    price = given.price if options["price"] is None else Price(options["price"], given.price.currency)
     return replace(given, price=price, interval_s=options["interval_s"], p99_s=options["p99_s"])
 
 

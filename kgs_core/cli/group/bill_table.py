@@ -18,6 +18,11 @@ def print_bill(bill: Values) -> None:
     console.print(f"{bill['group']}: {bill['since']} to {bill['until']}", style="bold")
     if bill["used_consumer_hours"] is not None:
         console.print(f"used: {_number(bill['used_consumer_hours'], 2)} consumer hours{_money(bill, 'used_cost')}")
+        for name, used in bill.get("used_by_class", {}).items():
+            hours = f"{_number(used['consumer_hours'], 2)} hours"
+            console.print(
+                f"  {name or 'without a class'}: {hours}{_money({**used, 'currency': bill['currency']}, 'cost')}"
+            )
     elif bill["silent_consumer_hours"] is not None:
         console.print("used: not known")
     if bill["moves"] is not None:

@@ -15,7 +15,7 @@ from kgs_core.cli.group.operator_commands import Operator, wait_options
 from kgs_core.cli.group.plan_table import print_group, print_plan
 from kgs_core.cli.options import bootstrap_option, config_option, given_options
 from kgs_core.cli.progress import progress_bar
-from kgs_core.config.packing import MAX_CAPACITY
+from kgs_core.config.classes import MAX_CAPACITY
 from kgs_core.packing import ALGORITHMS
 
 _OWN = {"from_file": "--from", "current": "--current", "algorithm": "--algorithm", "capacity": "--capacity"}

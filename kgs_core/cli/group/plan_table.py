@@ -114,16 +114,19 @@ class _Shown:
     def loads(self) -> Table:
         """One row per consumer, by number."""
         plan = self._plan
-        table = plain_table("consumer", "partitions", self._unit, "load", "", left=("load", ""))
+        of_class = ("class", "capacity") if plan.classes else ()
+        table = plain_table("consumer", *of_class, "partitions", self._unit, "load", "", left=("class", "load", ""))
         counts = Counter(plan.target.values())
         before = Counter(self._group.current.values())
         for consumer, load in list(plan.load.items())[:MAX_ROWS]:
-            above = load > plan.capacity
+            capacity = plan.capacity_of(consumer)
+            above = load > capacity
             state = ["new"] if before and consumer not in before else []
             state += ["above capacity"] if above else []
-            filled = round(_BAR_WIDTH * min(load / plan.capacity, 1.0))
+            filled = round(_BAR_WIDTH * min(load / capacity, 1.0))
             bar = Text("█" * filled + "░" * (_BAR_WIDTH - filled), style="red" if above else "green")
-            table.add_row(str(consumer), f"{counts[consumer]:,}", self._speed(load), bar, ", ".join(state))
+            more = (plan.classes[consumer], self._speed(capacity)) if plan.classes else ()
+            table.add_row(str(consumer), *more, f"{counts[consumer]:,}", self._speed(load), bar, ", ".join(state))
         return _with_rest(table, len(plan.load))
 
     def moves(self) -> Table:

@@ -33,6 +33,8 @@ _CONSUMERS = (
     Column("longest", is_number=True, spared=3),
     Column("state", is_text=True),
 )
+_OF_CLASS = (Column("class"), Column("capacity", is_number=True))
+"""Beside the number of a consumer, where consumers are of several classes."""
 _WAITING = (Column("pending", is_text=True), Column("now"), Column("to"), Column("waits for", is_text=True))
 _CHANGES = (
     Column("change"),
@@ -56,7 +58,7 @@ def status_table(found: GroupStatus) -> RenderableType:
     parts += [Text(f"! {line}", style="red") for line in alarms(found)]
     parts += [Text(line) for line in remarks(found)]
     if found.consumers:
-        parts += [_BLANK, _table(_CONSUMERS, [_consumer(line) for line in found.consumers])]
+        parts += [_BLANK, _consumers(found.consumers)]
     if found.waiting:
         parts += [_BLANK, _waiting(found)]
     if found.changes:
@@ -176,6 +178,15 @@ def seconds(number: float | None) -> str:
     if number is None:
         return UNKNOWN
     return f"{number:.1f} s" if number < _SHOWN_IN_TENTHS_S else f"{number:,.0f} s"
+
+
+def _consumers(lines: Sequence[ConsumerRow]) -> RenderableType:
+    rows = [_consumer(line) for line in lines]
+    if not any(line.consumer_class for line in lines):
+        return _table(_CONSUMERS, rows)
+    of_class: list[list[str | Text]] = [[line.consumer_class, megabytes(line.capacity)] for line in lines]
+    columns = (_CONSUMERS[0], *_OF_CLASS, *_CONSUMERS[1:])
+    return _table(columns, [[row[0], *more, *row[1:]] for row, more in zip(rows, of_class, strict=True)])
 
 
 def _consumer(line: ConsumerRow) -> list[str | Text]:

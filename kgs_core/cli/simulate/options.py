@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from kgs_core.api.replays import check_plot, comparison_grid
+from kgs_core.config.classes import MAX_CAPACITY
 from kgs_core.config.file import load_settings
-from kgs_core.config.packing import MAX_CAPACITY, PackingSettings
+from kgs_core.config.packing import PackingSettings
 from kgs_core.config.settings import MASTER, SparkSettings
 from kgs_core.errors import ConfigError
 from kgs_core.experiments.grid import Grid

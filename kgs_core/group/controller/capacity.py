@@ -51,4 +51,8 @@ def capacity_seen(
         if member.report is not None and not member.ended and incarnation not in suspects
     ]
     target = view.target.message if view.target is not None else None
-    return capacity_of(packing, learn(reports, bytes_per_offset), target.learnt if target is not None else None, first)
+    learnt = learn(reports, bytes_per_offset, packing.classes)
+    if target is None:
+        return capacity_of(packing, learnt, None, first)
+    sizes = {name: found.capacity / target.capacity for name, found in target.classes.items()}
+    return capacity_of(packing, learnt, target.learnt, first, sizes)

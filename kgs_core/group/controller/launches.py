@@ -73,7 +73,8 @@ def launch_consumers(state: ControllerState, now: float) -> tuple[ControllerStat
         for c in sorted(starts.quarantined - state.said.quarantined)
     ]
     commands += [Stop(handle) for handle in (*unwanted, *overdue)]
-    commands += [Launch(consumer) for consumer in launch]
+    classes = state.target.class_of if state.target is not None else {}
+    commands += [Launch(consumer, classes.get(consumer, "")) for consumer in launch]
     said = replace(state.said, quarantined=starts.quarantined)
     return replace(state, fleet=asked, said=said), tuple(commands)
 

@@ -1,6 +1,6 @@
 """The Reassign state: which Target is due, if any."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgs_core.group.controller.capacity import capacity_in_use, packing_in_use
@@ -10,14 +10,15 @@ from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
 from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
-from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target
+from kgs_core.group.protocol import Change, ClassOfTarget, DesiredState, Idle, RunState, Target, of_target
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
 from kgs_core.group.view.restart_policy import Starts
 from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, outdated, plan_replacement
-from kgs_core.model import Assignment, ConsumerId
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId
 from kgs_core.packing import rebalanced, rscore
+from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
@@ -140,11 +141,16 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
     """The Target's shares, with unread partitions given to consumers that have joined."""
     packing, readers, measured = packing_in_use(state), watched.readers(), state.fresh(now)
+    classes = packing.classes_of(watched.classes)
+
+    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
+        return packing.packing_capacity * classes.share(consumer)
+
     if measured is None:
-        return to_joined(target.assignment, readers, None, packing.packing_capacity)
+        return to_joined(target.assignment, readers, None, capacity_of)
     speeds = remembered(measured.load, target).packed_speeds(packing.catch_up_s)
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
-    return to_joined(planned, readers, speeds, packing.packing_capacity)
+    return to_joined(planned, readers, speeds, capacity_of)
 
 
 def _packed(
@@ -179,6 +185,7 @@ def _packed(
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
         applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
+        classes=of_target(plan.classes, plan.capacity_of),
     )
     return TargetDecision(
         _completed(target, state, len(plan.moves)),
@@ -195,7 +202,8 @@ def _has_timed_out(decision: Decision) -> bool:
 
 def _taken_over(state: ControllerState, target: Target, watched: Watched, numbers: Numbers) -> Replacement | None:
     """The present Target, with whole shares of missing consumers given to idle ones that have joined."""
-    assignment = to_joined(target.assignment, watched.readers(), None, target.capacity)
+    classes = packing_in_use(state).classes_of(watched.classes)
+    assignment = to_joined(target.assignment, watched.readers(), None, classes.share)
     taken = {p: consumer for p, consumer in assignment.items() if target.assignment[p] != consumer}
     if not taken:
         return None
@@ -291,8 +299,22 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
         applied_ms=step.applied_ms or target.applied_ms,
+        classes=_classes_of(step, state, target),
     )
     return _completed(new, state, _moved(step, state))
+
+
+def _classes_of(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
+    """Classes of the consumers of this step; capacities are those that the Target was packed to."""
+    classes = packing_in_use(state).classes_of(state.view.classes())
+    if not classes.sizes:
+        return {}
+    leaver = next(iter(outdated(state.view, tuple(set(step.assignment.values())))), None)
+    load = max(consumer_loads(step.assignment, target.speeds).values(), default=0.0)
+    new = classes.cheapest_for(load) if leaver is None else classes.name(leaver)  # who is to take over from it
+    chosen = classes.with_new({*step.assignment.values(), *step.spares}, new)
+    known = {name: found.capacity for name, found in target.classes.items()}
+    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)))
 
 
 def _moved(step: Replacement, state: ControllerState) -> int:

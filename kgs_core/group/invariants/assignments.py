@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from kgs_core.group.protocol import Target
-from kgs_core.model import Assignment, BytesPerSecond, TopicPartition, WriteSpeeds, grouped
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds, grouped
 
 ROUNDING = 1e-9
 """Sums of the same speeds differ in their last digits with the order of addition; relative to the capacity."""
@@ -17,6 +17,7 @@ def check_assignment(
     *,
     max_consumers: int | None = None,
     pinned: Collection[TopicPartition] = (),
+    capacities: Mapping[ConsumerId, BytesPerSecond] | None = None,
 ) -> tuple[str, ...]:
     """S6: every known partition once, and no consumer above capacity without need.
 
@@ -28,6 +29,7 @@ def check_assignment(
         speeds: every known partition, at the speeds that the target was made with, bytes/s.
         max_consumers: the bound that the target was made with; None: there was none.
         pinned: partitions that had to stay, because their speed was unknown, or because others were unread.
+        capacities: of consumers that have another than `capacity`.
 
     Returns:
         What is wrong, a line each; empty: nothing.
@@ -41,9 +43,9 @@ def check_assignment(
     if max_consumers is not None and len(held) >= max_consumers:
         return tuple(problems)
     for consumer, parts in sorted(held.items()):
-        load = math.fsum(speeds[p] for p in parts)
-        if load > capacity * (1 + ROUNDING) and len(parts) > 1 and not set(pinned).issuperset(parts):
-            problems.append(f"consumer {consumer}: {load:g} bytes/s in {len(parts)} partitions is above {capacity:g}")
+        load, limit = math.fsum(speeds[p] for p in parts), (capacities or {}).get(consumer, capacity)
+        if load > limit * (1 + ROUNDING) and len(parts) > 1 and not set(pinned).issuperset(parts):
+            problems.append(f"consumer {consumer}: {load:g} bytes/s in {len(parts)} partitions is above {limit:g}")
     return tuple(problems)
 
 
@@ -56,7 +58,12 @@ def check_single_owner(owned: Mapping[str, Collection[TopicPartition]]) -> tuple
 def check_target(target: Target, *, max_consumers: int | None = None) -> tuple[str, ...]:
     """S6 of a Target at its own speeds, with what it says of partitions that had to stay."""
     problems = check_assignment(
-        target.assignment, target.speeds, target.capacity, max_consumers=max_consumers, pinned=target.pinned
+        target.assignment,
+        target.speeds,
+        target.capacity,
+        max_consumers=max_consumers,
+        pinned=target.pinned,
+        capacities=target.capacity_of,
     )
     quarantined = sorted(set(target.quarantined) & set(target.consumers))
     return (*problems, *(f"consumer {c} is quarantined, and is to run" for c in quarantined))

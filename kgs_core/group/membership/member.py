@@ -9,12 +9,13 @@ from kgs_core.model import BytesPerSecond, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Identity of a member: part of every full report, never changed."""
+    """Identity of a member: part of every full report, never changed; `consumer_class` may be empty."""
 
     member: Member
     process: Process
     version: str = ""
     config_hash: str = ""
+    consumer_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)

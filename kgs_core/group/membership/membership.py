@@ -306,6 +306,7 @@ class Membership:
             positions=self._positions,
             version=self.identity.version,
             config_hash=self.identity.config_hash,
+            consumer_class=self.identity.consumer_class,
             last_drain_s=self.drains.last_s,
             max_drain_s=self.drains.longest_s,
             drains=self.drains.count,

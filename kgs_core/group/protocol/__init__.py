@@ -19,16 +19,19 @@ from kgs_core.group.protocol.parts import (
     Change,
     FlatOut,
     Idle,
+    ClassOfTarget,
     Incarnation,
     LearntCapacity,
     Member,
     Process,
     Terms,
     WorkDone,
+    of_target,
 )
 
 __all__ = [
     "Change",
+    "ClassOfTarget",
     "DesiredState",
     "DesiredVersion",
     "Ending",
@@ -50,4 +53,5 @@ __all__ = [
     "Terms",
     "Tombstone",
     "WorkDone",
+    "of_target",
 ]

@@ -30,6 +30,7 @@ from kgs_core.group.protocol.fields import (
 from kgs_core.group.protocol.parts import (
     WHERE_SAID,
     Change,
+    ClassOfTarget,
     FlatOut,
     Idle,
     LearntCapacity,
@@ -42,6 +43,8 @@ from kgs_core.group.protocol.parts import (
 )
 from kgs_core.model import ConsumerId
 
+IF_ANY = Field(exclude_if=lambda value: not value)
+"""Written only where there is something: it came later than the rest."""
 ALWAYS = {"always": True}
 """Marks a field that has a default here, yet must stand in every record: a set that is missing is not an empty one."""
 
@@ -110,6 +113,7 @@ class Target:
             it any more, whatever is started later.
         applied_ms: the newest `DesiredState.apply_ms` that this Target or an earlier one has answered; None: none.
         idle: why nobody reads: everything is read; None: the group is awake.
+        classes: class -> its consumers; `capacity` is that of the first class. Empty without classes of consumers.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]
@@ -130,6 +134,17 @@ class Target:
     fulfilled_ms: SaidCount = None
     applied_ms: SaidCount = None
     idle: Annotated[Idle | None, WHERE_SAID] = None
+    classes: Annotated[Mapping[Label, ClassOfTarget], IF_ANY] = field(default_factory=dict)
+
+    @property
+    def class_of(self) -> dict[ConsumerId, str]:
+        """Class of each consumer that has one."""
+        return {consumer: name for name, found in self.classes.items() for consumer in found.consumers}
+
+    @property
+    def capacity_of(self) -> dict[ConsumerId, float]:
+        """Capacity that each consumer with a class was packed to, bytes/s; the others were to `capacity`."""
+        return {consumer: found.capacity for found in self.classes.values() for consumer in found.consumers}
 
     @property
     def consumers(self) -> tuple[ConsumerId, ...]:
@@ -204,6 +219,7 @@ class Report(Sign):
         ending: why it drains or has ended; None before that, and where an older kgs wrote it.
         work: done so far; None: an earlier version does not say.
         flat_out: what it reads when it is flat out; None: not known, for it has never been so for long.
+        consumer_class: the class that it was started as; empty: it was started without one.
     """
 
     process: ProcessField
@@ -223,6 +239,7 @@ class Report(Sign):
     why: Text = ""
     work: Annotated[WorkDone | None, WHERE_SAID] = None
     flat_out: Annotated[FlatOut | None, WHERE_SAID] = None
+    consumer_class: Annotated[Label, Field(alias="class"), IF_ANY] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Parts of messages: members, processes, changes of the Target, terms of joining."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, NewType
 
@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from kgs_core.group.protocol.fields import Amount, ByPartition, Consumer, Count, Label, Text, Topic, up_to
+from kgs_core.model import ConsumerId, grouped
 
 Incarnation = NewType("Incarnation", str)
 """One process life of a consumer: a uuid that the process mints at its start."""
@@ -125,6 +126,22 @@ class LearntCapacity:
     bytes_per_s: Amount
     version: Annotated[Label, Field(alias="kgs_version")]
     config_hash: Label
+
+
+@dataclass(frozen=True, slots=True)
+class ClassOfTarget:
+    """Consumers of one class in a Target, ascending, and the capacity that each was packed to, bytes/s."""
+
+    consumers: tuple[Consumer, ...]
+    capacity: Annotated[Amount, Field(alias="capacity_bytes_per_s")]
+
+
+def of_target(
+    classes: Mapping[ConsumerId, str], capacity_of: Callable[[ConsumerId], float]
+) -> dict[str, ClassOfTarget]:
+    """Class -> its consumers, from the class of each."""
+    by_name = grouped((name, consumer) for consumer, name in sorted(classes.items()))
+    return {name: ClassOfTarget(tuple(by_name[name]), capacity_of(by_name[name][0])) for name in sorted(by_name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,7 @@ class Launch:
     """Start one process for this consumer (`Fleet.start`); answered by StartFailed, or by nothing."""
 
     consumer: ConsumerId
+    consumer_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)

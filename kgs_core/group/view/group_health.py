@@ -53,6 +53,7 @@ class GroupHealth:
             since_packing_s=since_packing_s,
             unusable=frozenset(c for c, member in self.view.newest().items() if self._is_unusable(member)),
             standing=frozenset(target.spares if target else ()),
+            classes=self.view.classes(),
         )
 
     def have_readers(self, stands: Assignment) -> bool:

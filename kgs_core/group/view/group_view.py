@@ -114,6 +114,12 @@ class GroupView:
         """
         return self._newest
 
+    def classes(self) -> dict[ConsumerId, str]:
+        """Class of each consumer that has one: what its process says, else what the Target says."""
+        named = self.target.message.class_of if self.target is not None else {}
+        said = {c: m.report.consumer_class for c, m in self.newest().items() if m.report is not None and not m.ended}
+        return {**named, **{c: name for c, name in said.items() if name or c in named}}
+
     @cached_property
     def _newest(self) -> Mapping[ConsumerId, MemberView]:
         ranked = sorted(self.members.values(), key=lambda view: (not view.ended, view.joined))

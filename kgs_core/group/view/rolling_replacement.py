@@ -95,8 +95,12 @@ def next_hand_over(view: GroupView, target: Target, joined: Collection[ConsumerI
     good = [c for c in target.spares if c in joined and c not in stale]
     if not readers or not good:
         return None
-    share = frozenset(p for p, c in target.assignment.items() if c == readers[0])
-    return HandOver(readers[0], good[0], share)
+    classes, capacities = target.class_of, target.capacity_of
+    pairs = [(c, s) for c in readers for s in good if capacities.get(s, 0.0) >= capacities.get(c, 0.0)]
+    if not pairs:
+        return None
+    leaver, spare = next((one for one in pairs if classes.get(one[0]) == classes.get(one[1])), pairs[0])
+    return HandOver(leaver, spare, frozenset(p for p, c in target.assignment.items() if c == leaver))
 
 
 def is_trying(view: GroupView, target: Target, joined: Collection[ConsumerId]) -> bool:
@@ -120,10 +124,14 @@ def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numb
     readers = outdated(view, tuple(set(target.assignment.values())))
     replaceable = [c for c in outdated(view, target.spares) if _was_there_when_asked(view, c)]
     if replaceable:
-        return _other_spare(target, replaceable[0], numbers)
+        return _other_spare(target, replaceable[0], numbers, "outdated")
     hand_over = next_hand_over(view, target, numbers.joined)
     if hand_over is not None:
         return _hand_over(target, readers, hand_over, spare_consumers, numbers) if _is_ready(view, hand_over) else None
+    stale = outdated(view, target.spares)
+    small = [c for c in target.spares if c in numbers.joined and c not in stale]
+    if readers and small:
+        return _other_spare(target, small[0], numbers, f"of a smaller class than consumer {readers[0]}")
     if readers and not target.spares:
         spares = choose_spares(target.consumers, 1, numbers)
         reason = f"replacement: consumer {readers[0]} is outdated, and there is no spare: one more for a while"
@@ -188,10 +196,10 @@ def _change_under_way(view: GroupView, target: Target, suspects: frozenset[Incar
     return "the change under way: consumers are to end"
 
 
-def _other_spare(target: Target, spare: ConsumerId, numbers: Numbers) -> Replacement | None:
+def _other_spare(target: Target, spare: ConsumerId, numbers: Numbers, why: str) -> Replacement | None:
     kept = tuple(c for c in target.spares if c != spare)
     new = choose_spares((*target.consumers,), 1, numbers)
-    reason = f"replacement: spare {spare} is outdated"
+    reason = f"replacement: spare {spare} is {why}"
     return Replacement(target.assignment, tuple(sorted({*kept, *new})), reason) if new else None
 
 

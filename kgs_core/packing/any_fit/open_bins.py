@@ -78,7 +78,11 @@ class OpenConsumers:
         may_open, empty = not self._is_full(), self._empty(consumer)
         for partition in partitions:
             speed = problem.speeds[partition]
-            if may_open and problem.may_begin(consumer, partition) if load is None else load <= problem.capacity - speed:
+            if (
+                may_open and problem.may_begin(consumer, partition)
+                if load is None
+                else load <= problem.capacity - speed
+            ):
                 load = (empty if load is None else load) + speed
                 self._assignment[partition] = consumer
             else:

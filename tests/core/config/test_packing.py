@@ -74,5 +74,5 @@ def test_one_capacity_gives_the_other(written, consumer, packing):
 
 def test_without_a_number_the_capacity_is_learnt():
     assert PackingSettings().learns_capacity
-    assert PackingSettings().with_flat_out(230.0).consumer_capacity == pytest.approx(200)
-    assert PackingSettings().with_flat_out(230.0).packing_capacity == pytest.approx(150)
+    assert PackingSettings().with_flat_out(230.0, {}).consumer_capacity == pytest.approx(200)
+    assert PackingSettings().with_flat_out(230.0, {}).packing_capacity == pytest.approx(150)

@@ -8,9 +8,11 @@ from tests.kubernetes_server import JOB_UID
 THREE = ConsumerId(3)
 
 
-def settings_of(group="flights", kubernetes="{image: 'kgs:1'}", broker="127.0.0.1:9"):
+def settings_of(group="flights", kubernetes="{image: 'kgs:1'}", broker="127.0.0.1:9", **more):
     kafka = {"bootstrap_servers": broker}
-    return configuration.settings_of(group=repr(group), kafka=kafka, topics="[{topic: A_b..c}]", kubernetes=kubernetes)
+    return configuration.settings_of(
+        group=repr(group), kafka=kafka, topics="[{topic: A_b..c}]", kubernetes=kubernetes, **more
+    )
 
 
 def started(fleet, consumer=THREE):

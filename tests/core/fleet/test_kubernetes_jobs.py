@@ -51,6 +51,31 @@ def test_an_image_must_be_named():
         jobs_of(kubernetes="{}")
 
 
+def test_a_class_has_its_own_resources_and_nodes_and_none_is_as_ever():
+    plain = {"kubernetes": "{image: 'kgs:1', resources: {limits: {memory: 3Gi}}, node_selector: {disk: ssd}}"}
+    large = (
+        "{price_per_hour: 2, resources: {requests: {cpu: '2'}, limits: {memory: 8Gi}}, node_selector: {pool: large}}"
+    )
+    jobs = ConsumerJobs(
+        settings_of(**plain, packing=f"{{classes: {{small: {{price_per_hour: 1}}, large: {large}}}}}"), "", "c"
+    )
+    found = {name: jobs.job(ConsumerId(3), 1, name) for name in ("", "small", "large", "gone")}
+    assert all(problems_of_job(job) == [] for job in found.values())
+    assert found[""] == found["gone"] == jobs_of(**plain).job(ConsumerId(3), 1) | {"metadata": found[""]["metadata"]}
+    specs = {name: job["spec"]["template"]["spec"] for name, job in found.items()}
+    assert {name: spec["nodeSelector"] for name, spec in specs.items()} == {
+        "": {"disk": "ssd"}, "small": {"disk": "ssd"}, "large": {"pool": "large"}, "gone": {"disk": "ssd"}
+    }  # fmt: skip
+    containers = {name: spec["containers"][0] for name, spec in specs.items()}
+    assert containers["small"]["resources"] == containers[""]["resources"]
+    assert containers["large"]["resources"]["requests"]["cpu"] == "2"
+    assert containers["large"]["resources"]["requests"]["memory"] == "1Gi"
+    assert containers["large"]["resources"]["limits"]["memory"] == "8Gi"
+    for name in ("small", "large"):
+        assert {"name": "KGS_CLASS", "value": name} in containers[name]["env"]
+        assert found[name]["spec"]["template"]["metadata"]["labels"]["kgs/class"] == name
+
+
 def test_settings_of_the_section_are_in_the_pod():
     job = job_of(
         kubernetes="{image: 'r/kgs:2', service_account: reader, config_map: mine, "

@@ -22,7 +22,7 @@ def placed(assigned, speeds_of):
     def place(read, joined, planned=PLANNED, *, knows_speeds=True, **speeds):
         here = assigned(planned)
         readers = Readers(here, frozenset(p for p in here if p.topic in read), frozenset(map(ConsumerId, joined)))
-        found = to_joined(here, readers, speeds_of(**(SPEEDS | speeds)) if knows_speeds else None, 100.0)
+        found = to_joined(here, readers, speeds_of(**(SPEEDS | speeds)) if knows_speeds else None, lambda _: 100.0)
         assert found.keys() == here.keys()
         return {c: "".join(sorted(p.topic for p, owner in found.items() if owner == c)) for c in set(found.values())}
 
@@ -64,7 +64,7 @@ class TestToJoined:
 
 def test_of_an_overloaded_consumer_the_fastest_partition_stays(assigned, speeds_of):
     current = assigned({1: "ab", 2: "c"})
-    assert pinned_partitions(current, speeds_of(**SPEEDS), 100.0) == current.keys()
+    assert pinned_partitions(current, speeds_of(**SPEEDS), lambda _: 100.0) == current.keys()
     speeds = speeds_of(a=50, b=80, c=60)
     assert pinned_partitions(current, speeds, 120.0) == assigned({1: "b", 2: "c"}).keys()
 

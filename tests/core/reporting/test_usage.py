@@ -12,10 +12,10 @@ DAY = Period(0, 100_000)
 SUSPECT_S = 10.0
 
 
-def sign(consumer, at_s, sequence, *owned, phase=Phase.READING, full=True, life=None):
+def sign(consumer, at_s, sequence, *owned, phase=Phase.READING, full=True, life=None, of=""):
     member = Member(ConsumerId(consumer), Incarnation(life or f"life-{consumer}"))
     if full:
-        said = Report(member, sequence, phase, 0.0, None, a_process(), None, frozenset(owned))
+        said = Report(member, sequence, phase, 0.0, None, a_process(), None, frozenset(owned), consumer_class=of)
     else:
         said = Heartbeat(member, sequence, phase, 0.0, None)
     return Received(said, sequence, round(at_s * 1000))
@@ -73,3 +73,14 @@ def test_overlaps_are_added_up():
     lives = (Period(0, 10_000), Period(5_000, 20_000))
     assert overlap_s(lives, [Period(8_000, 12_000), Period(15_000, 30_000)]) == pytest.approx(2 + 4 + 5)
     assert [running_at(lives, ms) for ms in (0, 7_000, 10_000, 20_000)] == [1, 2, 1, 0]
+
+
+def test_hours_are_counted_by_class_where_a_consumer_has_one():
+    signs = [sign(1, 10, 1, of="large"), sign(1, 18, 2, full=False), sign(1, 60, 3, phase=ENDED, of="large")]
+    signs += [sign(2, 50, 1), sign(2, 55, 2, phase=ENDED)]
+    found = usage(*signs)
+    assert {name: [life[0] // 1000 for life in lives] for name, lives in found.by_class.items()} == {
+        "": [50], "large": [10]
+    }  # fmt: skip
+    assert sorted(life for lives in found.by_class.values() for life in lives) == list(found.lives)
+    assert usage(*signs[3:]).by_class == {}

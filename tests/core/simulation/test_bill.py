@@ -65,6 +65,18 @@ def bill(usage, **more):
     return Bill("g", HOUR, is_over=True, capacity=C, price=Price(0.5, "EUR"), usage=usage, **more)
 
 
+def test_each_class_has_its_price_and_a_consumer_without_one_that_of_the_first():
+    half, whole = Period(0, 1_800_000), HOUR
+    by_class = {"": (half,), "large": (whole, whole), "small": (whole,)}
+    usage = GroupUsage(lives=(half, whole, whole, whole), known_since_ms=0, by_class=by_class)
+    found = Bill("g", HOUR, True, C, Price(0.1, "EUR", {"small": 0.1, "large": 0.18}), usage=usage).to_dict()
+    assert found["used_cost"] == pytest.approx(0.05 + 0.36 + 0.1)
+    assert found["used_by_class"]["large"] == {"consumer_hours": 2.0, "cost": pytest.approx(0.36)}
+    plain = bill(usage).to_dict()
+    assert plain["used_cost"] == pytest.approx(3.5 * 0.5)
+    assert "used_by_class" not in plain
+
+
 def test_nothing_is_known_before_the_first_report():
     found = bill(GroupUsage(lives=(Period(0, 3_600_000), Period(1_800_000, 3_600_000)), known_since_ms=1_800_000))
     assert found.known == Period(1_800_000, 3_600_000)

@@ -1,0 +1,40 @@
+"""Classes of consumers: what one of each costs and reads, and what its pod has."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from kgs_core.config.bill import PriceText, price_of
+from kgs_core.config.kubernetes import LabelKey, LabelValue, Resources
+from kgs_core.config.rule.section import Section, none_is_empty
+
+MAX_CAPACITY = 1_000_000_000_000
+CAPACITY_HELP = f"give bytes/s, from 1 to {MAX_CAPACITY}, or null"
+Capacity = Annotated[float, Field(ge=1, le=MAX_CAPACITY)]
+
+
+class ConsumerClass(Section):
+    """One class: `resources` and `node_selector` stand in for those of the section `kubernetes`, where they are set."""
+
+    price_per_hour: PriceText
+    consumer_capacity_bytes_per_s: Capacity | None = Field(default=None, description=CAPACITY_HELP)
+    resources: Resources = Field(default_factory=dict)
+    node_selector: Annotated[dict[LabelKey, LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+
+    @property
+    def price(self) -> float:
+        """Price of one consumer for an hour."""
+        return price_of(self.price_per_hour)[0] or 0.0
+
+    @property
+    def currency(self) -> str:
+        """What the price is in, for people."""
+        return price_of(self.price_per_hour)[1]
+
+    @property
+    def cpu(self) -> float | None:
+        """Processors that its pod requests; None: not said."""
+        text = self.resources.get("requests", {}).get("cpu")
+        if text is None:
+            return None
+        return float(text[:-1]) / 1000 if text.endswith("m") else float(text)
