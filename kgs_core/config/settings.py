@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from kgs_core.config.bill import BillSettings
 from kgs_core.config.catalog import CatalogSettings
+from kgs_core.config.classes import BillSettings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.lake_root import check_root
 from kgs_core.config.lineage import LineageSettings

@@ -95,12 +95,12 @@ def pack_classes(
     new: dict[Size, str] = {}
     for name, size in classes.sizes.items():
         new.setdefault(size, name)
-    steps = [_Step(problem, classes, sizes, name) for name in new.values()]
+    steps = [_Trial(problem, classes, sizes, name) for name in new.values()]
     tried = [step.fitted(pack(step.problem, new_random())) for step in steps]
     return min(tried, key=lambda found: found[0])[1]
 
 
-class _Step:
+class _Trial:
     """One class for the new bins."""
 
     def __init__(self, problem: PackingProblem, classes: Classes, sizes: Mapping[ConsumerId, Size], new: str) -> None:

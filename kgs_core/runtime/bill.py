@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from kgs_core.config import Settings
-from kgs_core.config.bill import price_of
+from kgs_core.config.classes import price_of
 from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, PortError
 from kgs_core.group.controller.capacity import capacity_seen

@@ -10,8 +10,7 @@ import click
 
 from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option, given_options
-from kgs_core.config.bill import MAX_PRICE
-from kgs_core.config.classes import MAX_CAPACITY
+from kgs_core.config.classes import MAX_CAPACITY, MAX_PRICE
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath, named_path
 

@@ -56,12 +56,10 @@ def test_a_class_has_its_own_resources_and_nodes_and_none_is_as_ever():
     large = (
         "{price_per_hour: 2, resources: {requests: {cpu: '2'}, limits: {memory: 8Gi}}, node_selector: {pool: large}}"
     )
-    jobs = ConsumerJobs(
-        settings_of(**plain, packing=f"{{classes: {{small: {{price_per_hour: 1}}, large: {large}}}}}"), "", "c"
-    )
+    jobs = jobs_of(**plain, packing=f"{{classes: {{small: {{price_per_hour: 1}}, large: {large}}}}}")
     found = {name: jobs.job(ConsumerId(3), 1, name) for name in ("", "small", "large", "gone")}
     assert all(problems_of_job(job) == [] for job in found.values())
-    assert found[""] == found["gone"] == jobs_of(**plain).job(ConsumerId(3), 1) | {"metadata": found[""]["metadata"]}
+    assert found[""] == found["gone"] == job_of(**plain)
     specs = {name: job["spec"]["template"]["spec"] for name, job in found.items()}
     assert {name: spec["nodeSelector"] for name, spec in specs.items()} == {
         "": {"disk": "ssd"}, "small": {"disk": "ssd"}, "large": {"pool": "large"}, "gone": {"disk": "ssd"}

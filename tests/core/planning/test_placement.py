@@ -66,7 +66,7 @@ def test_of_an_overloaded_consumer_the_fastest_partition_stays(assigned, speeds_
     current = assigned({1: "ab", 2: "c"})
     assert pinned_partitions(current, speeds_of(**SPEEDS), lambda _: 100.0) == current.keys()
     speeds = speeds_of(a=50, b=80, c=60)
-    assert pinned_partitions(current, speeds, 120.0) == assigned({1: "b", 2: "c"}).keys()
+    assert pinned_partitions(current, speeds, lambda _: 120.0) == assigned({1: "b", 2: "c"}).keys()
 
 
 class TestPlan:
