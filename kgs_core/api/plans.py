@@ -267,6 +267,7 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         failing=group.quarantined,
         since_packing_s=math.inf,
         moved_rscore=moved_rscore,
+        classes=group.classes,
     )
     decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
     if isinstance(decision, NoRun):

@@ -134,7 +134,7 @@ class _Trial:
             over += max(0.0, load - sizes[names[number]].capacity * (1 + _ROUNDING))
         price = Classes(sizes, names).price(names)
         moved = fsum(given.speeds[p] for p, c in found.items() if given.current.get(p, c) != c) / given.capacity
-        cost = (over, price, moved) if self._weight == inf else (over, self._weight * price + moved)
+        cost = (over, price, moved) if self._weight == inf else (over, self._weight * price + moved, len(names))
         return cost, Packed(found, names)
 
     def _best(self, consumer: ConsumerId, partitions: list[TopicPartition], load: BytesPerSecond) -> str | None:

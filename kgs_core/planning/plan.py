@@ -236,7 +236,8 @@ def _plan(name: str, step: _Step) -> Plan:
     if at and meant is not None:
         problem = replace(problem, consumer_weight=meant[1])
     packed, chosen = _packed(algorithm, problem, step)
-    classes = step.settings.classes_of({**step.group.classes, **chosen})
+    unsaid = dict.fromkeys(step.group.running, "")  # who runs without a class is of the first
+    classes = step.settings.classes_of({**unsaid, **step.group.classes, **chosen})
 
     def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
         return problem.capacity * classes.share(consumer)

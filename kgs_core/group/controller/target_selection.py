@@ -306,7 +306,8 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
 
 def _classes_of(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
     """Classes of the consumers of this step; capacities are those that the Target was packed to."""
-    classes = packing_in_use(state).classes_of(state.view.classes())
+    unsaid = dict.fromkeys(target.consumers, "")  # who runs without a class is of the first
+    classes = packing_in_use(state).classes_of({**unsaid, **state.view.classes()})
     if not classes.sizes:
         return {}
     leaver = next(iter(outdated(state.view, tuple(set(step.assignment.values())))), None)

@@ -95,6 +95,13 @@ def test_a_plan_names_the_class_of_every_consumer_and_of_the_spare_the_one_that_
     assert found.overloaded == ()
 
 
+def test_consumers_that_run_without_a_class_are_of_the_first():
+    two = ConsumerId(2)
+    found = plan({A: 90.0, B: 150.0}, {A: ConsumerId(1)}, spares=frozenset({two}), standing=frozenset({two}))
+    assert found.classes.items() >= {ConsumerId(1): "small", two: "small"}.items()
+    assert found.target[B] not in (1, 2)
+
+
 def test_what_a_plan_cannot_place_is_said_by_each_consumers_own_capacity():
     pinned = Load({A: 90.0, B: 90.0}, unknown=frozenset({A, B}))
     current = dict.fromkeys((A, B), ConsumerId(1))

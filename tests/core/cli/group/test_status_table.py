@@ -29,3 +29,12 @@ def test_a_partition_whose_lag_is_not_known_hides_no_other(lag, said):
     assert {12: "12", 0: "0+?", 1200: "1,200+?", None: "?"}[lag["lag"] or lag.get("known_lag")] in words(
         group(consumers=(row,)), "1 "
     )
+
+
+def test_class_and_capacity_are_shown_if_a_consumer_has_a_class():
+    plain, large = LINES[0], replace(LINES[0], consumer=2, consumer_class="large", capacity=2.2e6)
+    assert "capacity" not in words(group(consumers=(plain,)), "consumer ")
+    assert words(group(consumers=(plain, large)), "consumer ")[:3] == ["consumer", "class", "capacity"]
+    assert words(group(consumers=(plain, large)), "2 ")[:3] == ["2", "large", "2.200"]
+    assert status_values(group(consumers=(large,)))["consumers"][0]["class"] == "large"
+    assert "class" not in status_values(group(consumers=(plain,)))["consumers"][0]
