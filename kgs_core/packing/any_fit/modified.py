@@ -39,9 +39,9 @@ def _modified_any_fit(problem: PackingProblem, fit: Fit, speed_of: SpeedOf) -> A
     opened = OpenConsumers(problem, fit)
     unassigned = [p for p in problem.free_partitions() if problem.home(p) is None]
     for consumer, partitions in _consumers(problem, speed_of):
-        unassigned += [p for p in partitions if not problem.may_begin(consumer, p)]
-        fitting = [p for p in partitions if problem.may_begin(consumer, p)]
-        unassigned += _place_consumer(opened, consumer, fitting)
+        too_fast = [p for p in partitions if not problem.may_begin(consumer, p)] if problem.unlike else []
+        unassigned += too_fast
+        unassigned += _place_consumer(opened, consumer, [p for p in partitions if p not in too_fast])
     return opened.assign_all(problem.decreasing(unassigned))
 
 
