@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kgs_core.errors import ProtocolError
 from kgs_core.group.protocol import (
     Change,
+    ClassOfTarget,
     DesiredState,
     DesiredVersion,
     Heartbeat,
@@ -62,6 +63,9 @@ targets = st.builds(
     idle=st.none()
     | st.builds(Idle, counts, st.dictionaries(partitions, counts, max_size=3), st.dictionaries(ids, ids, max_size=2)),
     terms=st.none() | st.builds(Terms, texts, amounts, st.lists(texts, max_size=3).map(tuple)),
+    classes=st.dictionaries(
+        ids, st.builds(ClassOfTarget, st.lists(consumers, max_size=3).map(tuple), amounts), max_size=2
+    ),
 )
 signs = {"member": members, "sequence": counts, "phase": st.sampled_from(Phase), "bytes_per_s": amounts}
 reports = st.builds(
@@ -83,6 +87,7 @@ reports = st.builds(
     ),
     ready=st.none() | sets,
     unready=st.dictionaries(partitions, texts, max_size=3),
+    consumer_class=st.just("") | ids,
 )
 messages = st.one_of(
     targets,
@@ -102,6 +107,13 @@ def test_what_was_written_is_read_and_the_same_message_is_the_same_record(messag
     record = encode(message)
     assert decode(*record) == message
     assert encode(decode(*record)) == record
+
+
+@given(targets | reports)
+def test_classes_are_written_only_where_there_are_any(message):
+    record = json.loads(encode(message)[1])
+    name = "classes" if isinstance(message, Target) else "class"
+    assert (name in record) == bool(message.classes if isinstance(message, Target) else message.consumer_class)
 
 
 @given(messages, st.data())
