@@ -1,13 +1,15 @@
 """Capacity that the controller packs by: as configured, or as consumers have shown it; see `planning`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.state import ControllerState
-from kgs_core.group.protocol import Incarnation, LearntCapacity
+from kgs_core.group.protocol import ClassOfTarget, Incarnation, LearntCapacity, Target, of_target
 from kgs_core.group.view.group_view import GroupView
+from kgs_core.group.view.rolling_replacement import Replacement, outdated
 from kgs_core.model import BytesPerSecond
 from kgs_core.planning.learnt_capacity import BytesPerOffset, Capacity, capacity_of, learn
+from kgs_core.planning.overload import consumer_loads
 
 
 def group_capacity(state: ControllerState) -> Capacity:
@@ -56,3 +58,17 @@ def capacity_seen(
         return capacity_of(packing, learnt, None, first)
     sizes = {name: found.capacity / target.capacity for name, found in target.classes.items()}
     return capacity_of(packing, learnt, target.learnt, first, sizes)
+
+
+def classes_after(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
+    """Classes of the consumers of this step; capacities are those that the Target was packed to."""
+    unsaid = dict.fromkeys(target.consumers, "")  # who runs without a class is of the first
+    classes = packing_in_use(state).classes_of({**unsaid, **state.view.classes()})
+    if not classes.sizes:
+        return {}
+    leaver = next(iter(outdated(state.view, tuple(set(step.assignment.values())))), None)
+    load = max(consumer_loads(step.assignment, target.speeds).values(), default=0.0)
+    new = classes.cheapest_for(load) if leaver is None else classes.name(leaver)  # who is to take over from it
+    chosen = classes.with_new({*step.assignment.values(), *step.spares}, new)
+    known = {name: found.capacity for name, found in target.classes.items()}
+    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)))

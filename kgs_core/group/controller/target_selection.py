@@ -1,16 +1,16 @@
 """The Reassign state: which Target is due, if any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.group.controller.capacity import capacity_in_use, packing_in_use
+from kgs_core.group.controller.capacity import capacity_in_use, classes_after, packing_in_use
 from kgs_core.group.controller.change_progress import with_times
 from kgs_core.group.controller.idleness import blind_load, due_sleep, waking_reason
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
 from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
-from kgs_core.group.protocol import Change, ClassOfTarget, DesiredState, Idle, RunState, Target, of_target
+from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target, of_target
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
@@ -18,7 +18,6 @@ from kgs_core.group.view.restart_policy import Starts
 from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, outdated, plan_replacement
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId
 from kgs_core.packing import rebalanced, rscore
-from kgs_core.planning.overload import consumer_loads
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
@@ -299,23 +298,9 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
         applied_ms=step.applied_ms or target.applied_ms,
-        classes=_classes_of(step, state, target),
+        classes=classes_after(step, state, target),
     )
     return _completed(new, state, _moved(step, state))
-
-
-def _classes_of(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
-    """Classes of the consumers of this step; capacities are those that the Target was packed to."""
-    unsaid = dict.fromkeys(target.consumers, "")  # who runs without a class is of the first
-    classes = packing_in_use(state).classes_of({**unsaid, **state.view.classes()})
-    if not classes.sizes:
-        return {}
-    leaver = next(iter(outdated(state.view, tuple(set(step.assignment.values())))), None)
-    load = max(consumer_loads(step.assignment, target.speeds).values(), default=0.0)
-    new = classes.cheapest_for(load) if leaver is None else classes.name(leaver)  # who is to take over from it
-    chosen = classes.with_new({*step.assignment.values(), *step.spares}, new)
-    known = {name: found.capacity for name, found in target.classes.items()}
-    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)))
 
 
 def _moved(step: Replacement, state: ControllerState) -> int:

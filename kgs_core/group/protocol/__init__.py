@@ -17,9 +17,9 @@ from kgs_core.group.protocol.messages import (
 )
 from kgs_core.group.protocol.parts import (
     Change,
+    ClassOfTarget,
     FlatOut,
     Idle,
-    ClassOfTarget,
     Incarnation,
     LearntCapacity,
     Member,
