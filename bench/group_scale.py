@@ -146,7 +146,7 @@ class _BenchFleet:
             for handle, (consumer, at) in self._runs.items()
         ]
 
-    def start(self, consumer: ConsumerId) -> Run:
+    def start(self, consumer: ConsumerId, consumer_class: str = "") -> Run:  # noqa: ARG002 - all are alike here
         handle = f"run-{len(self._runs)}"
         self._runs[handle] = consumer, time.monotonic()
         self._asked.append((consumer, handle))

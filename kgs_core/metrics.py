@@ -157,6 +157,14 @@ METRICS: dict[str, Metric] = {
             "reports",
             "consumer",
         ),
+        _counter(
+            "kgs_consumer_zone_bytes_total",
+            "Bytes that a consumer received from brokers, as sent: zones same (as its own) or across; absent while its "
+            "zone or theirs is unknown.",
+            "reports",
+            "consumer",
+            "zones",
+        ),
         _counter("kgs_consumer_cpu_seconds_total", "Processor time of all consumers.", "reports"),
         _counter("kgs_commits_total", "Batches committed.", "reports"),
         _counter("kgs_commit_seconds_total", "Time that consumers waited for commits.", "reports"),

@@ -98,6 +98,9 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "bytes of {{consumer}}": f"kgs_consumer_memory_bytes{{{_G}}}",
         "processors of all": f"rate(kgs_consumer_cpu_seconds_total{{{_G}}}[$__rate_interval])",
     }),
+    ("Group", "Received from brokers, by whether it crossed zones", "Bps", {
+        "{{consumer}}: {{zones}}": f"rate(kgs_consumer_zone_bytes_total{{{_G}}}[$__rate_interval])",
+    }),
     ("Group", "Wanted state, and the exporter", "short", {
         "{{state}}": f"kgs_state{{{_G}}}",
         "errors": f"increase(kgs_exporter_errors_total{{{_G}}}[$__rate_interval])",

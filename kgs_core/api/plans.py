@@ -268,6 +268,7 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         since_packing_s=math.inf,
         moved_rscore=moved_rscore,
         classes=group.classes,
+        zones=group.zones,
     )
     decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
     if isinstance(decision, NoRun):

@@ -87,6 +87,7 @@ class PackingSettings(Section):
     max_consumers: Annotated[int, Field(ge=1, le=MAX_CONSUMERS)] | None = Field(
         default=None, description=f"give a whole number from 1 to {MAX_CONSUMERS}, or null"
     )
+    cross_zone_weight: Annotated[float, Field(ge=0, le=1000)] = 0.0
     spare_consumers: Annotated[int, Field(ge=0, le=100)] = 1
     idle_after_s: Annotated[float, Field(ge=1, le=86_400)] | None = Field(
         default=None, description="give seconds, 1 to 86400, or null"

@@ -84,7 +84,7 @@ class EmbeddedKafka(Closing):
         Args:
             directory: holds settings, logs and data. Started there again, the cluster has its data and, where free,
                 its ports.
-            nodes: each is broker and controller, so three can lose one.
+            nodes: each is broker and controller, so three can lose one. Each has a zone of its own: `zone-1`, ...
             port: of the first node, the others are on the next ones; any free ones when None.
             settings: added to every node's settings, or in the place of ours. Several nodes must want no password.
             advertised: further listeners of each node, by name, each with the port that its clients are told (a proxy).
@@ -240,14 +240,16 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
         "transaction.state.log.num.partitions": "3",
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": str(min(2, len(ports))),
+        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     }
     return [
         shared
         | {
+            "broker.rack": f"zone-{number}",
             "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
             "advertised.listeners": f"CLIENT://{HOST}:{port}",
         }
-        for port, controller_port in zip(ports, controller_ports, strict=True)
+        for number, (port, controller_port) in enumerate(zip(ports, controller_ports, strict=True), 1)
     ]
 
 

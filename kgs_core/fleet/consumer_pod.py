@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgs_core.config import Settings
+from kgs_core.kafka.client_config import ZONE
 from kgs_core.model import ConsumerId
 from kgs_core.system.processes import CLASS
 
@@ -21,11 +22,18 @@ LAST_WORDS_S = 60
 KEEP_ENDED_S = 300
 SCRATCH = "/scratch"
 POD_NAME, POD_NAMESPACE, POD_UID = "KGS_POD_NAME", "KGS_POD_NAMESPACE", "KGS_POD_UID"
-_OF_POD = {POD_NAME: "metadata.name", POD_NAMESPACE: "metadata.namespace", POD_UID: "metadata.uid"}
+_ZONE_LABEL = "topology.kubernetes.io/zone"
+_OF_POD = {
+    POD_NAME: "metadata.name",
+    POD_NAMESPACE: "metadata.namespace",
+    POD_UID: "metadata.uid",
+    # From Kubernetes 1.35 on a pod has its node's (1.33: by the gate PodTopologyLabelsAdmission); before, this is empty
+    ZONE: f"metadata.labels['{_ZONE_LABEL}']",
+}
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_LABEL = 63
 _HASH = 8
-_SPREAD_OVER = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+_SPREAD_OVER = ("kubernetes.io/hostname", _ZONE_LABEL)
 _ANNOTATIONS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
 """To move a consumer costs a start of Spark and a hand-over: not worth it to save part of a node. A request, no
 promise: autoscalers have races, and a drain does not ask. Nothing relies on it."""

@@ -22,7 +22,7 @@ from kgs_core.kafka.client_config import TIME_OUTS, admin_client
 from kgs_core.kafka.clients import RotatingClient
 from kgs_core.kafka.errors import NO_ANSWER, ConnectionWatch, is_stale, port_error
 from kgs_core.kafka.silent_brokers import ANSWER_S, SHORT_S, Question, ask, in_thread
-from kgs_core.kafka.topic_description import TopicDescription, known_id, topic_id_of
+from kgs_core.kafka.topic_description import TopicDescription, described, topic_id_of
 from kgs_core.model import TopicId, TopicPartition
 
 _SETTLE_TIMEOUT_S = 10.0
@@ -113,10 +113,7 @@ class KafkaAdmin:
         found = {}
         for topic, answer in answers.items():
             if not isinstance(answer, KafkaError):
-                leaders = {p.id: p.leader.id for p in answer.partitions if p.leader is not None and p.leader.id >= 0}
-                found[topic] = TopicDescription(
-                    known_id(self._where, topic, answer.topic_id), len(answer.partitions), leaders
-                )
+                found[topic] = described(self._where, topic, answer)
             elif answer.name() != "UNKNOWN_TOPIC_OR_PART":
                 raise self._error(f"describe topic '{topic}'", answer)
         return found
@@ -171,6 +168,11 @@ class KafkaAdmin:
         answers = self._ask(what, question, ANSWER_S, patience=_ELECTION_FACTOR)
         timestamp = int(self._by_partition(what, answers)[tp].timestamp)
         return timestamp if timestamp >= 0 else None
+
+    def racks(self) -> dict[int, str | None]:
+        """`broker.rack` of each broker by its id; None: it has none."""
+        answer = self._answer("describe the cluster", lambda c, s: {None: c.describe_cluster(request_timeout=s)})
+        return {node.id: node.rack or None for node in answer.nodes}
 
     def topic_config(self, topic: str) -> dict[str, str]:
         """The settings that hold for a topic, its own and the cluster's."""

@@ -1,11 +1,16 @@
 """librdkafka's settings for our clients, with the user's own between our defaults and what the guarantee needs."""
 
+import os
 from collections.abc import Mapping
 
 from kgs_core.config import Settings
 
 TOKEN_FUNCTION = "kgs.token.function"  # noqa: S105 - a name
 """Setting of ours among librdkafka's: `module:function` that gives the tokens. `clients` takes it out."""
+ZONE = "KGS_ZONE"
+"""Environment variable: the zone of a consumer's process; empty: not known."""
+MAX_ZONE = 100
+"""Of its name, characters: it stands in every report."""
 TIME_OUTS: Mapping[str, int] = {
     "socket.timeout.ms": 6500,
     "socket.connection.setup.timeout.ms": 6500,
@@ -37,6 +42,21 @@ def reading_client(settings: Settings) -> dict[str, str | int | bool]:
         "check.crcs": True,
         "allow.auto.create.topics": False,
     }
+
+
+def zone_of(settings: Settings) -> str | None:
+    """Zone of this process, by the name that brokers have it by; None: not known.
+
+    What kgs.yaml says comes before what the process is given.
+    """
+    text = str(settings.kafka.client.get("client.rack") or os.environ.get(ZONE, ""))
+    return text.encode(errors="replace").decode()[:MAX_ZONE] or None
+
+
+def fetching_client(settings: Settings) -> dict[str, str | int | bool]:
+    """What a consumer's client for records is made with: it reads from its zone, and counts what comes from where."""
+    zone = zone_of(settings)
+    return reading_client(settings) | ({} if zone is None else {"client.rack": zone, "statistics.interval.ms": 5000})
 
 
 def admin_client(settings: Settings) -> dict[str, str | int]:

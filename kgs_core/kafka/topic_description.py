@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kgs_core.errors import UnsafeError
 from kgs_core.kafka.errors import NEWER
@@ -17,11 +18,24 @@ class TopicDescription:
     Attributes:
         partitions: how many; their numbers begin at 0.
         leaders: broker that leads each partition; those without one are absent.
+        zones: `broker.rack` of each partition's preferred leader; those without one are absent.
     """
 
     topic_id: TopicId
     partitions: int
     leaders: Mapping[int, int] = field(default_factory=dict, compare=False)
+    zones: Mapping[int, str] = field(default_factory=dict, compare=False)
+
+
+def described(where: str, topic: str, answer: Any) -> TopicDescription:
+    """The client's description of a topic as ours; an UnsafeError where it has no id."""
+    partitions = answer.partitions
+    return TopicDescription(
+        known_id(where, topic, answer.topic_id),
+        len(partitions),
+        {p.id: p.leader.id for p in partitions if p.leader is not None and p.leader.id >= 0},
+        {p.id: p.replicas[0].rack for p in partitions if p.replicas and p.replicas[0].rack},
+    )
 
 
 def known_id(where: str, topic: str, theirs: object) -> TopicId:

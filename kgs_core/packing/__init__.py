@@ -2,7 +2,9 @@
 
 from kgs_core.packing.basics.problem import DEFAULT_CONSUMER_WEIGHT, PackFunction, PackingProblem, RandomSource, Size
 from kgs_core.packing.basics.rscore import rebalanced, rscore
+from kgs_core.packing.basics.zones import Zones
 from kgs_core.packing.classes import Classes, Packed, pack_classes
+from kgs_core.packing.near import near
 from kgs_core.packing.registry import ALGORITHMS, FRONT, WEIGHING, front_of, parse_name, setting_name
 
 __all__ = [
@@ -16,7 +18,9 @@ __all__ = [
     "PackingProblem",
     "RandomSource",
     "Size",
+    "Zones",
     "front_of",
+    "near",
     "pack_classes",
     "parse_name",
     "rebalanced",

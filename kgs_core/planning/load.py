@@ -23,6 +23,7 @@ class Load:
         bytes_per_offset: topic -> stored bytes of one offset on average; topics of which it is not known are left out.
         ends: end offsets of the partitions that were read, if `packing.idle_after_s` asks for them; topic_ids: of their
             topics.
+        zones: zone of each partition's leader, as far as it is known.
 
     Raises:
         MeasurementError: a speed or a lag is negative, infinite or no number.
@@ -35,6 +36,7 @@ class Load:
     bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, TopicId] = field(default_factory=dict)
+    zones: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):

@@ -13,7 +13,9 @@ from kgs_core.packing import (
     Packed,
     PackingProblem,
     RandomSource,
+    Zones,
     front_of,
+    near,
     pack_classes,
     parse_name,
     rebalanced,
@@ -38,6 +40,7 @@ class Group:
         readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
         standing: spares of the Target that stands, joined or not.
         classes: class of each consumer that has one.
+        zones: zone of each consumer, as far as it is known.
     """
 
     current: Assignment = field(default_factory=dict)
@@ -46,6 +49,7 @@ class Group:
     readers: Readers | None = None
     standing: frozenset[ConsumerId] = frozenset()
     classes: Mapping[ConsumerId, str] = field(default_factory=dict)
+    zones: Mapping[ConsumerId, str] = field(default_factory=dict)
 
     @property
     def running(self) -> frozenset[ConsumerId]:
@@ -105,6 +109,7 @@ class Plan:
         classes: class of each consumer, spares among them; empty without classes.
         capacities: of these consumers, bytes/s.
         price: of the consumers that read, in those of the cheapest class; their number without classes.
+        cross_zone_bytes_per_s: write speed of what is read in another zone than its leader's; None: no zones are known.
     """
 
     algorithm: str
@@ -124,6 +129,7 @@ class Plan:
     classes: Mapping[ConsumerId, str] = field(default_factory=dict)
     capacities: Mapping[ConsumerId, BytesPerSecond] = field(default_factory=dict)
     price: float = 0.0
+    cross_zone_bytes_per_s: BytesPerSecond | None = None
 
     def capacity_of(self, consumer: ConsumerId) -> BytesPerSecond:
         """C of this consumer, bytes/s."""
@@ -225,6 +231,7 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
         max_consumers=settings.max_consumers,
         consumer_weight=settings.weight,
         earlier=load.earlier,
+        zones=Zones(group.zones, load.zones, settings.cross_zone_weight),
     )
 
 
@@ -242,6 +249,7 @@ def _plan(name: str, step: _Step) -> Plan:
     def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
         return problem.capacity * classes.share(consumer)
 
+    packed = near(packed, problem, capacity_of)
     if step.group.readers is not None:
         packed = to_joined(packed, step.group.readers, problem.speeds, capacity_of)
     target, had = dict(sorted(packed.items())), step.group.had
@@ -265,6 +273,7 @@ def _plan(name: str, step: _Step) -> Plan:
         classes=classes.of if classes.sizes else {},
         capacities={consumer: capacity_of(consumer) for consumer in classes.of} if classes.sizes else {},
         price=classes.price(loads.keys()),
+        cross_zone_bytes_per_s=problem.zones.far(target, written),
     )
 
 

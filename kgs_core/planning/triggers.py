@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
-from kgs_core.packing import Classes, RandomSource, rscore
+from kgs_core.packing import Classes, RandomSource, Zones, rscore
 from kgs_core.planning.kept import kept
 from kgs_core.planning.load import Load
 from kgs_core.planning.placement import Readers
@@ -62,6 +62,7 @@ class Watched:
             read on where they read, but no other partition is given to them.
         moved_rscore: Rscore of all changes within the last hour.
         classes: class of each consumer that has one: as it says itself, else as the Target has it.
+        zones: zone of each consumer, as far as it is known.
     """
 
     target: Assignment
@@ -75,6 +76,7 @@ class Watched:
     moved_rscore: float = 0.0
     standing: frozenset[ConsumerId] = frozenset()
     classes: Mapping[ConsumerId, str] = field(default_factory=dict)
+    zones: Mapping[ConsumerId, str] = field(default_factory=dict)
 
     def placed(self) -> Assignment:
         """Where each partition is at home: its owner, else its consumer in the target, unless that one is gone."""
@@ -97,6 +99,7 @@ class Watched:
             readers=readers,
             standing=self.standing,
             classes=self.classes,
+            zones=self.zones,
         )
 
     def readers(self) -> Readers:
@@ -150,8 +153,9 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     - a consumer above capacity only if the plan relieves it more than the target does, in the end, or by those who have
       joined and no less in the end: a partition too fast for any consumer, `max_consumers`, or a change that is under
       way must not keep the group moving;
-    - the timeout only if the plan is better: fewer consumers, then a lower Rscore; and if the consumers saved are worth
-      what is moved for them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
+    - the timeout only if the plan is better: fewer consumers, then a lower Rscore (with the price of what is read
+      across zones); and if the consumers saved are worth what is moved for them, by `consumer_weight`; and if nothing
+      else asks, too, only within `max_rscore_per_hour`.
 
     A partition that is not yet where the target has it asks for nothing: to hand it over needs no other plan.
 
@@ -228,11 +232,12 @@ def _asks(reason: Reason, plan: Plan, load: Load, watched: Watched, settings: Pa
 def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
     speeds = load.write_speeds()
     target = {p: consumer for p, consumer in watched.target.items() if p in speeds}
-    price = rscore(watched.placed(), target, speeds, plan.capacity)
+    zones = Zones(watched.zones, load.zones, settings.cross_zone_weight)
+    price = rscore(watched.placed(), target, speeds, plan.capacity) + zones.price(target, speeds, plan.capacity)
+    new = plan.rscore + zones.price(plan.target, speeds, plan.capacity)
     consumers = settings.classes_of(watched.classes).price(set(target.values()))
-    saved = consumers - plan.price
-    is_worth_it = settings.weight is None or plan.rscore - price <= settings.weight * saved
-    return is_worth_it and (plan.price, plan.rscore) < (consumers, price)
+    is_worth_it = settings.weight is None or new - price <= settings.weight * (consumers - plan.price)
+    return is_worth_it and (plan.price, new) < (consumers, price)
 
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:

@@ -49,6 +49,7 @@ class ConsumerRow:
         process: that it is, as it says itself; None before its first report.
         work: done since its start; None: it does not say.
         consumer_class: its class; empty: it has none. capacity: that the Target packs it to, stored bytes/s.
+        zone: where it runs; None: not known.
     """
 
     consumer: ConsumerId
@@ -72,6 +73,17 @@ class ConsumerRow:
     lag_unknown_partitions: int = 0
     consumer_class: str = ""
     capacity: BytesPerSecond | None = None
+    zone: str | None = None
+
+    @property
+    def same_zone_bytes(self) -> int | None:
+        """Bytes over the wire from brokers of its zone, since its start; None: not known."""
+        return None if self.work is None else self.work.same_zone_bytes
+
+    @property
+    def cross_zone_bytes(self) -> int | None:
+        """Bytes over the wire from brokers of other zones, since its start; None: not known."""
+        return None if self.work is None else self.work.cross_zone_bytes
 
     @property
     def is_silent(self) -> bool:
@@ -84,8 +96,9 @@ class ConsumerRow:
         Returns:
             {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
             "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
-            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash"}; "class" and
-            "capacity_bytes_per_s", if it has a class
+            "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash", "zone",
+            "same_zone_bytes", "cross_zone_bytes" (over the wire, since its start)}; "class" and "capacity_bytes_per_s",
+            if it has a class
         """
         of_class = {"class": self.consumer_class, "capacity_bytes_per_s": self.capacity} if self.consumer_class else {}
         return {"id": self.consumer, **picked(self, *_ROW_KEYS), **of_class}
@@ -94,6 +107,7 @@ class ConsumerRow:
 _ROW_KEYS = (
     *("incarnation", "state", "partitions", "load", "bytes_per_s", "lag", "known_lag", "lag_unknown_partitions"),
     *("report_age_s", "stopped", "last_drain_s", "max_drain_s", "version", "config_hash"),
+    *("zone", "same_zone_bytes", "cross_zone_bytes"),
 )
 CONSUMER_KEYS = ("id", *_ROW_KEYS)
 """Keys of every consumer's values."""
@@ -158,6 +172,7 @@ class Rows:
             config_hash=report.config_hash,
             needs_attention=incarnation in self.suspects or bool(report.stopped),
             process=report.process,
+            zone=report.zone,
         )
 
     def _state(self, member: MemberView) -> str:

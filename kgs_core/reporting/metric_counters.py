@@ -166,6 +166,7 @@ class GroupCounters:
             ("kgs_consumer_cpu_seconds_total", ()): (work.cpu_s or 0.0) - (before.cpu_s or 0.0),
             ("kgs_consumer_full_bytes_total", label): work.full_bytes - before.full_bytes,
             ("kgs_consumer_full_seconds_total", label): work.full_s - before.full_s,
+            **_across_zones(work, before, *label),
         }
         for series, value in more.items():
             self._totals[series] += max(0.0, value)
@@ -180,6 +181,17 @@ def _refused(work: WorkDone, before: WorkDone) -> dict[Series, int]:
     return {
         ("kgs_commits_refused_total", ("ahead",)): ahead,
         ("kgs_commits_refused_total", ("error",)): refused - ahead,
+    }
+
+
+def _across_zones(work: WorkDone, before: WorkDone, consumer: str) -> dict[Series, int]:
+    """Bytes since the last report, by whether they crossed a zone's border; nothing where that is not known."""
+    if work.same_zone_bytes is None or work.cross_zone_bytes is None:
+        return {}
+    name = "kgs_consumer_zone_bytes_total"
+    return {
+        (name, (consumer, "same")): work.same_zone_bytes - (before.same_zone_bytes or 0),
+        (name, (consumer, "across")): work.cross_zone_bytes - (before.cross_zone_bytes or 0),
     }
 
 

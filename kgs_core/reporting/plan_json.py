@@ -16,8 +16,9 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     Returns:
         {"algorithm", "consumers", "rscore", "assignment": {topic: {partition: consumer}},
         "moves": [{"topic", "partition", "from", "to", "bytes_per_s"}], "load": {consumer: bytes_per_s},
-        "overloaded": [...], "alternatives": [...], "choice": text, "held_back": text}. An entry of "overloaded" is a
-        partition faster than a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions",
+        "overloaded": [...], "alternatives": [...], "choice": text, "held_back": text,
+        "cross_zone_bytes_per_s": number or null where no zones are known}. An entry of "overloaded" is a partition
+        faster than a consumer ("topic", "partition", "consumer", "bytes_per_s", "cure": {"partitions",
         "capacity_bytes_per_s"}) or a consumer with more than it can read ("consumer", "bytes_per_s", "cure":
         {"consumers", "capacity_bytes_per_s"}). Where there are classes of consumers also "classes": {consumer: class},
         "capacities": {consumer: bytes_per_s} and "price" (of all that read, in consumers of the cheapest class).
@@ -35,7 +36,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "load": plain(plan.load),
         "overloaded": [_overload(overload) for overload in plan.overloaded],
         "alternatives": [picked(other, *_OF_ALTERNATIVE) for other in plan.alternatives],
-        **picked(plan, "choice", "held_back"),
+        **picked(plan, "choice", "held_back", "cross_zone_bytes_per_s"),
         **(of_classes if plan.classes else {}),
     }
 

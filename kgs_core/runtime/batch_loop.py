@@ -84,6 +84,7 @@ class BatchLoop:
     def _note(self, report: RoundReport) -> None:
         states = self._topics.states.values()
         self._status.note(report, states)
+        self._reader.zone_bytes.add(report.received)
         if report.batches:
             self._membership.change(lambda m: m.landed(time.monotonic()))
         if self._lineage is not None:
@@ -119,7 +120,7 @@ class BatchLoop:
             bad_shares=self._status.bad.shares,
             ready=ready,
             unready=unready,
-            work=self._status.work,
+            work=self._reader.zone_bytes.added_to(self._status.work),
             flat_out=self._status.flat_out,
         )
 

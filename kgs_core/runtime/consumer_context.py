@@ -15,11 +15,12 @@ from kgs_core.ingest.driver.batch_runner import BatchRunner
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
 from kgs_core.ingest.driver.rounds import Ingest
 from kgs_core.ingest.driver.spark_batch_runner import SparkBatchRunner
+from kgs_core.ingest.driver.zone_bytes import ZoneBytes
 from kgs_core.ingest.opening.owned_topics import OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.kafka.admin import KafkaAdmin, admin_of
-from kgs_core.kafka.client_config import reading_client
+from kgs_core.kafka.client_config import fetching_client, reading_client, zone_of
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
@@ -48,6 +49,7 @@ class ConsumerContext:
 
     Attributes:
         start_spark: creates the session, which the reader ends.
+        zone_bytes: what was read within its zone and across; none is counted where the zone is not known.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class ConsumerContext:
     ) -> None:
         self.admin = admin
         self.topics = OwnedTopics(settings, admin, TopicOpener(settings, lake, admin, offsets, self._schema))
+        self.zone_bytes = ZoneBytes(zone_of(settings), admin.racks)
         self.start_spark: StartSpark = lambda: start_spark(settings.spark, f"kgs-{settings.group}-{consumer}")
         self._settings = settings
         self._consumer = consumer
@@ -66,7 +69,7 @@ class ConsumerContext:
         """The runner of batches."""
         settings = self._settings
         storage = Storage.of(settings.lake)
-        context = TaskContext(reading_client(settings), storage, crash_plan(), formats=settings.formats)
+        context = TaskContext(fetching_client(settings), storage, crash_plan(), formats=settings.formats)
         if _is_local():
             _log.warning("%s=local: batches are run without Spark", RUNNER)
             return LocalBatchRunner(context, settings.consumer)

@@ -22,6 +22,7 @@ from kgs_core.group.topics.durable_writer import DurableWriter
 from kgs_core.group.topics.starting_notice import StartingNotice
 from kgs_core.group.topics.terms import refuse_other_terms
 from kgs_core.group.topics.topics import GroupTopic, GroupTopics
+from kgs_core.kafka.client_config import zone_of
 from kgs_core.lineage.sender import ConsumerLineage
 from kgs_core.model import ConsumerId
 from kgs_core.runtime.batch_loop import BatchLoop
@@ -130,7 +131,9 @@ class GroupConsumer:
 
     def _identity(self, process: Process) -> Identity:
         started_as = self._hosting.consumer_class or os.environ.get(CLASS, "")
-        return Identity(self.member, process, version("kgs"), config_hash(self._settings), started_as)
+        return Identity(
+            self.member, process, version("kgs"), config_hash(self._settings), started_as, zone_of(self._settings)
+        )
 
     @contextmanager
     def joined(

@@ -123,7 +123,7 @@ def load_group(settings: Settings) -> tuple[Group, float, GroupView]:
     target = view.target.message
     moved_rscore = moved_within_an_hour(target.history, round(time.time() * 1000))
     spares, quarantined = frozenset(target.spares), frozenset(target.quarantined)
-    group = Group(target.assignment, spares, quarantined, standing=spares, classes=view.classes())
+    group = Group(target.assignment, spares, quarantined, standing=spares, classes=view.classes(), zones=view.zones())
     return group, moved_rscore, view
 
 

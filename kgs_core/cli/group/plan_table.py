@@ -106,6 +106,8 @@ class _Shown:
             yield f"chosen: {plan.choice}"
         if plan.held_back:
             yield plan.held_back
+        if plan.cross_zone_bytes_per_s is not None:
+            yield f"read across zones: {self._speed(plan.cross_zone_bytes_per_s)} {self._unit}"
         for verb, numbers in (("create", plan.create), ("retire", plan.retire), ("spare", plan.spares)):
             if numbers:
                 more = f", {len(numbers) - MAX_ROWS:,} more" if len(numbers) > MAX_ROWS else ""

@@ -20,6 +20,7 @@ MAX_ROWS = 40
 """Of one table; --json has all."""
 _BLANK = Text("")
 _SHOWN = 5
+_BEFORE_ZONES = 5
 _SHOWN_IN_TENTHS_S = 100
 _CONSUMERS = (
     Column("consumer"),
@@ -35,6 +36,7 @@ _CONSUMERS = (
 )
 _OF_CLASS = (Column("class"), Column("capacity", is_number=True))
 """Beside the number of a consumer, where consumers are of several classes."""
+_ZONES = (Column("zone", spared=2), Column("across zones", is_number=True, spared=2))
 _WAITING = (Column("pending", is_text=True), Column("now"), Column("to"), Column("waits for", is_text=True))
 _CHANGES = (
     Column("change"),
@@ -180,13 +182,30 @@ def seconds(number: float | None) -> str:
     return f"{number:.1f} s" if number < _SHOWN_IN_TENTHS_S else f"{number:,.0f} s"
 
 
-def _consumers(lines: Sequence[ConsumerRow]) -> RenderableType:
+def _consumers(lines: Sequence[ConsumerRow]) -> FittingTable:
+    """A row each; with classes and zones where there are any."""
+    columns: tuple[Column, ...] = _CONSUMERS
     rows = [_consumer(line) for line in lines]
-    if not any(line.consumer_class for line in lines):
-        return _table(_CONSUMERS, rows)
-    of_class: list[list[str | Text]] = [[line.consumer_class, megabytes(line.capacity)] for line in lines]
-    columns = (_CONSUMERS[0], *_OF_CLASS, *_CONSUMERS[1:])
-    return _table(columns, [[row[0], *more, *row[1:]] for row, more in zip(rows, of_class, strict=True)])
+
+    def add(place: int, more: tuple[Column, ...], cells: Sequence[Sequence[str | Text]]) -> None:
+        nonlocal columns, rows
+        columns = (*columns[:place], *more, *columns[place:])
+        rows = [[*row[:place], *each, *row[place:]] for row, each in zip(rows, cells, strict=True)]
+
+    if any(line.zone for line in lines):
+        add(_BEFORE_ZONES, _ZONES, [_zone(line) for line in lines])
+    if any(line.consumer_class for line in lines):
+        add(1, _OF_CLASS, [[line.consumer_class, megabytes(line.capacity)] for line in lines])
+    return _table(columns, rows)
+
+
+def _zone(line: ConsumerRow) -> list[str | Text]:
+    """Its zone, and how much of what it has read came from others."""
+    if line.incarnation is None:
+        return ["", ""]
+    same, across = line.same_zone_bytes or 0, line.cross_zone_bytes or 0
+    share = f"{across / (same + across):.0%}" if same + across else UNKNOWN
+    return [UNKNOWN if line.zone is None else printable(line.zone), share]
 
 
 def _consumer(line: ConsumerRow) -> list[str | Text]:

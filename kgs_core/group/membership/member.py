@@ -16,6 +16,7 @@ class Identity:
     version: str = ""
     config_hash: str = ""
     consumer_class: str = ""
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

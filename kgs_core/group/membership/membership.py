@@ -20,8 +20,7 @@ see each other's assignments in any mixture. What is certain is this:
 
 1. The controller gives `owned` or `pending` to the newest incarnation that it knows, to no other one of that number.
 2. An assignment to us in our queue proves that the controller that wrote it knew of us. One controller writes at a
-   time, and whoever comes after it has read that assignment, too. So whoever wrote a *later* assignment knew of us as
-   well.
+   time, and whoever comes after it has read that assignment, too. So who wrote a *later* one knew of us as well.
 
 Hence: an assignment to another incarnation that gives something, and stands in the queue behind an assignment to us,
 names an incarnation that the controller holds for newer than us. Who is newer is the controller's to say (the one whose
@@ -317,4 +316,5 @@ class Membership:
             why=self.why,
             work=self.facts.work,
             flat_out=self.facts.flat_out,
+            zone=self.identity.zone,
         )

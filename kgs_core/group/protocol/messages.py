@@ -220,6 +220,7 @@ class Report(Sign):
         work: done so far; None: an earlier version does not say.
         flat_out: what it reads when it is flat out; None: not known, for it has never been so for long.
         consumer_class: the class that it was started as; empty: it was started without one.
+        zone: where it runs, by the name that brokers have it by (`broker.rack`); None: not known.
     """
 
     process: ProcessField
@@ -240,6 +241,7 @@ class Report(Sign):
     work: Annotated[WorkDone | None, WHERE_SAID] = None
     flat_out: Annotated[FlatOut | None, WHERE_SAID] = None
     consumer_class: Annotated[Label, Field(alias="class"), IF_ANY] = ""
+    zone: Annotated[Label | None, WHERE_SAID] = None
 
 
 @dataclass(frozen=True, slots=True)

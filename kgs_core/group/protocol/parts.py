@@ -82,6 +82,8 @@ class WorkDone:
         cpu_s: processor time of its process, its JVM and its workers; None: not known.
         memory_bytes: resident memory of these, now; pages that they share count for each; None: not known.
         outrun: those of `refused` that another writer was ahead of; None: not said.
+        same_zone_bytes: what came over the wire from brokers of its zone; None: not known.
+        cross_zone_bytes: what came from those of other zones; None: not known.
     """
 
     commits: Count = 0
@@ -92,6 +94,8 @@ class WorkDone:
     cpu_s: Amount | None = None
     memory_bytes: Count | None = None
     outrun: SaidCount = None
+    same_zone_bytes: SaidCount = None
+    cross_zone_bytes: SaidCount = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class GroupHealth:
             unusable=frozenset(c for c, member in self.view.newest().items() if self._is_unusable(member)),
             standing=frozenset(target.spares if target else ()),
             classes=self.view.classes(),
+            zones=self.view.zones(),
         )
 
     def have_readers(self, stands: Assignment) -> bool:

@@ -157,6 +157,11 @@ class GroupView:
             )
         )
 
+    def zones(self) -> Mapping[ConsumerId, str]:
+        """Zone of each consumer whose newest incarnation reports one."""
+        reports = ((consumer, member.report) for consumer, member in self.newest().items())
+        return {consumer: report.zone for consumer, report in reports if report is not None and report.zone}
+
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:
         """Consumers that can be given partitions: the newest incarnation reports, and was not told to end."""
         return frozenset(

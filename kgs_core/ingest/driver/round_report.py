@@ -15,6 +15,7 @@ class RoundReport:
         is_full: there was as much to read as a batch may take, and no record waits for its registry.
         waited_s: part of `fetch_s` and `write_s` during which nothing else was going on.
         offsets: topic -> offsets that landed.
+        received: bytes over the wire from each broker, by its id; empty where nobody counts them.
     """
 
     batches: int = 0
@@ -30,3 +31,4 @@ class RoundReport:
     is_full: bool = False
     waited_s: float = 0.0
     offsets: Counter[str] = field(default_factory=Counter)
+    received: Counter[int] = field(default_factory=Counter)

@@ -248,6 +248,7 @@ class Ingest:
         report.fetch_s += at.result.fetch_s
         report.write_s += at.result.write_s
         report.waited_s += at.result.waited_s
+        report.received += at.result.received
         for batch in at.landed:
             self._count(batch, report)
         for topic, reason in at.refused.items():

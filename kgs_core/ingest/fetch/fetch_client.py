@@ -169,6 +169,10 @@ class FetchClient(ABC):
             self._waited_s += max(0.0, idle_s)
         return found
 
+    def received(self) -> dict[int, int]:
+        """Bytes that came over the wire from each broker, since the last call; none where nobody counts them."""
+        return {}
+
     @abstractmethod
     def _poll(self, count: int, timeout_s: float, *, at_once: bool) -> int:
         """Hold at most `count` events more: those that come within `timeout_s`, or `at_once` when the first has come.

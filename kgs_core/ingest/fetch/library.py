@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from kgs_core.accel.layout import CALLS, DESTROY, HEADER_GET_ALL, LEADER_EPOCH, MESSAGE_HEADERS, TIMESTAMP, TOPIC
 from kgs_core.errors import PermanentError
 from kgs_core.ingest.fetch import token_refresh
+from kgs_core.ingest.fetch.received import SIGNATURES, STATISTICS, ReceivedBytes
 from kgs_core.kafka.clients import plain_settings, token_source
 
 MAJOR = 2
@@ -99,7 +100,7 @@ def library() -> Any:
         UnfitLibraryError: it is of another major version or lacks a function, or the machine is not of 64 bits.
     """
     lib = c.CDLL(cimpl.__file__)  # its symbols are found by way of the module that is linked to it
-    for name, (result, arguments) in {**_SIGNATURES, **token_refresh.SIGNATURES}.items():
+    for name, (result, arguments) in {**_SIGNATURES, **token_refresh.SIGNATURES, **SIGNATURES}.items():
         try:
             function = getattr(lib, name)
         except AttributeError as e:
@@ -130,6 +131,9 @@ def check_fit(found: int, expected: int, *, bits: int = 8 * c.sizeof(c.c_void_p)
 class NativeClient:
     """A consuming client with its queue. Not for several threads.
 
+    Attributes:
+        received: bytes from each broker; None where its settings ask for no statistics.
+
     Raises:
         KafkaException: a setting is refused.
         PermanentError: a file of its secrets cannot be read.
@@ -148,6 +152,7 @@ class NativeClient:
                 raise KafkaException(_error(KafkaError._INVALID_ARG, error.value))  # noqa: SLF001 - a public constant
         if source is not None:
             self._refresh = token_refresh.prepare(lib, conf, source)
+        self.received = ReceivedBytes(lib, conf) if STATISTICS in settings else None
         handle = lib.rd_kafka_new(_CONSUMER, conf, error, _ERROR_SIZE)
         if not handle:
             lib.rd_kafka_conf_destroy(conf)

@@ -45,6 +45,10 @@ class NativeFetchSession(FetchClient):
         self._tps: list[TopicPartition] = []
         self._expect([], ())
 
+    def received(self) -> dict[int, int]:
+        """See `FetchClient`."""
+        return {} if self._client.received is None else self._client.received.take()
+
     def read_exact(
         self, ranges: Mapping[TopicPartition, OffsetRange], timeout_s: float, chunk_bytes: int = 8_000_000
     ) -> Iterator[Fetched]:

@@ -1,5 +1,6 @@
 """Questions of a round, and their answers. Pure values; `machine` says when, the driver carries it out."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -144,6 +145,7 @@ class ReadResult:
         problems: Kafka's other errors; librdkafka goes on trying.
         asked_bytes: the `batch_bytes` of its question.
         waited_s: of `fetch_s` and `write_s`, waiting for Kafka or an object store with nothing else to do.
+        received: bytes over the wire from each broker, by its id, of late; empty where nobody counts them.
     """
 
     batches: list[TopicBatch] = field(default_factory=list)
@@ -158,6 +160,7 @@ class ReadResult:
     fetch_s: float = 0.0
     write_s: float = 0.0
     waited_s: float = field(default=0.0, compare=False)
+    received: Counter[int] = field(default_factory=Counter, compare=False)
 
     def of(self, tps: Collection[TopicPartition], cut: Collection[str]) -> "ReadResult":
         """Only what is about these partitions; problems, and what it has cost, are nobody's.
@@ -191,6 +194,7 @@ class ReadResult:
         self.fetch_s += other.fetch_s
         self.write_s += other.write_s
         self.waited_s += other.waited_s
+        self.received += other.received
 
 
 Answer = Ends | TopicIds | Logs | TablePositions | ReadResult | Landed | Trouble

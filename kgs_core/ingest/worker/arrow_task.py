@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -92,6 +93,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
         problems=fetched.problems,
         fetch_s=time.monotonic() - began,
         waited_s=fetched.waited_s,
+        received=Counter(client.received()),
     )
     if not fetched.ranges:
         return result

@@ -7,6 +7,7 @@ the end: a transform that takes only a part (a limit) would otherwise lose the r
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -92,6 +93,7 @@ class DataFrameProcessor:
             result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
             return result
         result.troubles = found[0].troubles
+        result.received = sum((each.received for each in found), Counter())
         if not result.troubles:
             self._conclude(job, ranges, found, written, result)
         result.write_s = time.monotonic() - began
@@ -230,6 +232,7 @@ def _read(
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:
         note.troubles = e.troubles
+    note.received = Counter(client.received())
     failpoint("fetched", context.crash)
     note.dead_letters = write_dead_letters(
         context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])

@@ -3,6 +3,7 @@
 Both processors go by `ReadNote` and `conclude`; what lies between them is the arrow processor's.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +40,7 @@ class ReadNote:
         rows: how many there are, before a transform.
         cuts: what partitions are read up to.
         troubles: why partitions cannot be read on; then nothing else counts.
+        received: as in `ReadResult`.
     """
 
     rows: int = 0
@@ -51,6 +53,7 @@ class ReadNote:
     dead_letters: FileWritten | None = None
     cuts: Cuts = field(default_factory=Cuts)
     troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
+    received: Counter[int] = field(default_factory=Counter)
 
     def add(self, ranges: Mapping[int, OffsetRange], records: TopicRecords, found: Sorted) -> None:
         """Take in what became of records of the ranges."""

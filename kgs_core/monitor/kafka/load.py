@@ -37,6 +37,7 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
         bytes_per_offset=bytes_per_offset(partitions),
         ends={tp: log.end_offset for tp, log in logs.items()},
         topic_ids={tp.topic: log.topic_id for tp, log in logs.items()},
+        zones={tp: log.zone for tp, log in partitions.items() if log.zone},
     )
 
 

@@ -65,6 +65,7 @@ class PartitionSizes:
         self._samples = _Samples(self._requests)
         self._offsets = ClusterOffsets(settings, TIMEOUT_S)
         self._ids: dict[str, TopicId] = {}
+        self._zones: dict[str, Mapping[int, str]] = {}
         self._starts: dict[TopicPartition, int] = {}
         self._last_sizes: dict[TopicPartition, int] = {}
         self._last_ends: Mapping[TopicPartition, int] = {}
@@ -118,6 +119,7 @@ class PartitionSizes:
                 ends[tp],
                 sizes[tp].size_bytes if tp in sizes else None,
                 None if tp in sizes else self._samples.bytes_per_record(partitions.ids[tp.topic], tp),
+                self._zones.get(tp.topic, {}).get(tp.partition),
             )
             for tp, leader in sorted(partitions.leaders.items())
         }
@@ -148,6 +150,7 @@ class PartitionSizes:
     def _ask_ids(self, topics: Collection[str]) -> None:
         """A topic that was made again has new starts, too."""
         for topic, described in self._admin.describe(topics).items():
+            self._zones[topic] = described.zones
             if self._ids.get(topic) != described.topic_id:
                 self._ids[topic] = described.topic_id
                 self._starts = {tp: start for tp, start in self._starts.items() if tp.topic != topic}

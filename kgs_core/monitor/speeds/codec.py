@@ -69,6 +69,7 @@ class _Columns(_Columnar):
     end_offset: _Column[int | None]
     size_bytes: _Column[int | None]
     bytes_per_record: _Column[_NotNegative | None]
+    zone: _Column[_Text | None] = _Coded(values=(None,))
 
 
 class _Versioned(BaseModel):
@@ -89,7 +90,7 @@ class _Record(_Columnar):
     columns: _Columns
 
 
-_LOG = ("time_s", "offsets_s", "leader", "log_start", "end_offset", "size_bytes", "bytes_per_record")
+_LOG = ("time_s", "offsets_s", "leader", "log_start", "end_offset", "size_bytes", "bytes_per_record", "zone")
 
 
 def encode(measurement: Measurement) -> bytes:
@@ -114,6 +115,8 @@ def encode(measurement: Measurement) -> bytes:
     }
     for name in _LOG:
         columns[name] = [None if log is None else getattr(log, name) for log in logs]
+    if not any(columns["zone"]):  # it came later than the rest
+        del columns["zone"]
     record = {
         "version": VERSION,
         "time_s": reading.time_s,
@@ -153,10 +156,10 @@ def _measurement_of(record: _Record) -> Measurement:
     speeds = map(PartitionSpeed, columns["verdict"], columns["bytes_per_s"], columns["reason"])
     logs: dict[TopicPartition, PartitionReading] = {}
     for tp, topic_id, *log in zip(tps, ids, *(columns[name] for name in _LOG), strict=True):
-        time_s, offsets_s, leader, log_start, end_offset, size_bytes, bytes_per_record = log
+        time_s, offsets_s, leader, log_start, end_offset, size_bytes, bytes_per_record, zone = log
         if None not in (time_s, offsets_s, leader, log_start, end_offset):
             logs[tp] = PartitionReading(
-                time_s, offsets_s, topic_id, leader, log_start, end_offset, size_bytes, bytes_per_record
+                time_s, offsets_s, topic_id, leader, log_start, end_offset, size_bytes, bytes_per_record, zone
             )
     unknown = {tp: why for tp, why in zip(tps, columns["unknown"], strict=True) if why is not None}
     reading = Reading(record.time_s, record.wall_ms, record.clock, record.measure, logs, unknown)

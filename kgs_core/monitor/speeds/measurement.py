@@ -51,6 +51,8 @@ class PartitionReading:
         size_bytes: of the log as stored, without indexes; None where only offsets were asked for. Read before the two
             offsets, and they in the order of these fields.
         bytes_per_record: stored bytes per offset of a recent sample; None without one.
+        zone: where its preferred leader is, the first of its replicas: it stays while leaders come and go. None: not
+            known.
     """
 
     time_s: float
@@ -61,6 +63,7 @@ class PartitionReading:
     end_offset: int
     size_bytes: int | None = None
     bytes_per_record: float | None = None
+    zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from kgs_core.errors import MeasurementError
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.packing.basics.zones import Zones
 
 DEFAULT_CONSUMER_WEIGHT = 1.3
 """What one consumer is worth, in Rscore, where none is given: a front's middle (docs/packing.md)."""
@@ -47,6 +48,7 @@ class PackingProblem:
             what has changed since tells how much may change until the next time.
         unlike: consumers of another capacity or price than a new one, in prices of a new one. No new bin gets one of
             these numbers.
+        zones: for the pass that brings partitions near their leaders, whatever has packed them: see `near`.
 
     Raises:
         MeasurementError: a speed, the capacity or a bound that cannot be, or a partition pinned to no consumer.
@@ -63,6 +65,7 @@ class PackingProblem:
     consumer_weight: float | None = DEFAULT_CONSUMER_WEIGHT
     earlier: WriteSpeeds = field(default_factory=dict)
     unlike: Mapping[ConsumerId, Size] = field(default_factory=dict)
+    zones: Zones = field(default_factory=Zones)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.capacity) and self.capacity > 0):

@@ -100,6 +100,7 @@ def test_a_pod_knows_who_it_is():
         "KGS_POD_NAME": "metadata.name",
         "KGS_POD_NAMESPACE": "metadata.namespace",
         "KGS_POD_UID": "metadata.uid",
+        "KGS_ZONE": "metadata.labels['topology.kubernetes.io/zone']",
         "KGS_RUN_ID": f"metadata.labels['{UID}']",
     }
     assert {"name": "KGS_POD_CLUSTER", "value": "c1"} in container["env"]

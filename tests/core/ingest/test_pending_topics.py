@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgs_core.ingest.driver.zone_bytes import ZoneBytes
 from kgs_core.ingest.opening.owned_topics import NO_RULE
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.runtime import batch_loop
@@ -26,7 +27,7 @@ def loop(kafka, tmp_path):
     topics = consumer(kafka, tmp_path)
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
     ingest = SimpleNamespace(round=lambda _: None, settle=lambda topics: None, late_since=None)
-    reader = SimpleNamespace(topics=topics, runner=runner, ingest=ingest)
+    reader = SimpleNamespace(topics=topics, runner=runner, ingest=ingest, zone_bytes=ZoneBytes(None, dict))
     return BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 0.0)
 
 

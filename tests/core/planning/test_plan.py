@@ -116,6 +116,7 @@ def test_json_has_numbers_in_order_and_rounded(packing, new_random):
     assert list(values) == [
         "algorithm", "consumers", "rscore", "assignment", "moves", "load", "overloaded", "alternatives", "choice",
         "held_back",
+        "cross_zone_bytes_per_s",
     ]  # fmt: skip
     assert list(values["assignment"]["t"]) == ["0", "2", "10"]
     assert values["assignment"] == {"t": {"0": 2, "2": 1, "10": 2}}

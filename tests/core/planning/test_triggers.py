@@ -36,6 +36,19 @@ def decided(speeds_of, calm, packing, new_random, assigned, tp):
     return decide_on
 
 
+@pytest.fixture
+def zoned(speeds_of, calm, packing, new_random, assigned, tp):
+    """What is decided at a weight, where partitions are led in these zones."""
+
+    def decide_on(weight, watched=None, **leaders):
+        given = {**CROSSED, "current": GROUP, "target": GROUP, **(watched or {})}
+        seen = replace(calm, **given | {name: assigned(given[name]) for name in ("current", "target")})
+        load = Load(speeds_of(a=50, b=40, c=50), zones={tp(name): zone for name, zone in leaders.items()})
+        return decide(load, seen, packing(cross_zone_weight=weight), new_random)
+
+    return decide_on
+
+
 def reasons(decision):
     return [condition.reason for condition in decision.conditions]
 
@@ -72,6 +85,26 @@ def test_nothing_is_done(decided, arguments, holding):
     found = decided(*arguments)
     assert isinstance(found, NoRun)
     assert (reasons(found), found.held_back) == (holding, None)
+
+
+CROSSED = {**WAITED, "zones": {1: "x", 2: "y"}}
+"""Consumer 1 reads a and b, consumer 2 reads c; c is led where 1 is, a where 2 is."""
+
+
+@pytest.mark.parametrize(
+    ("weight", "target"), [(0.0, None), (1.0, None), (1.1, {1: "bc", 2: "a"}), (8.0, {1: "bc", 2: "a"})]
+)
+def test_reading_across_zones_is_ended_where_that_is_worth_its_moves(weight, target, zoned, assigned):
+    found = zoned(weight, a="y", b="x", c="x")
+    assert isinstance(found, NoRun) if target is None else found.plan.target == assigned(target)
+    if target is not None:  # and when that is done, nothing more is
+        assert isinstance(zoned(weight, {"current": target, "target": target}, a="y", b="x", c="x"), NoRun)
+        assert (found.plan.cross_zone_bytes_per_s, found.plan.rscore) == (0.0, 1.0)
+
+
+def test_zones_that_are_not_known_move_nothing(zoned):
+    assert isinstance(zoned(8.0), NoRun)
+    assert isinstance(zoned(8.0, {"zones": {}}, a="y", b="x", c="x"), NoRun)
 
 
 def test_nothing_is_given_up_on_missing_measurements(decided):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.errors import UnsafeError
+from kgs_core.ingest.driver.zone_bytes import ZoneBytes
 from kgs_core.ingest.opening.owned_topics import OwnedTopics
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.lake.topics.factory import open_lake
@@ -84,7 +85,7 @@ def loop(lake):
         kafka.make(tp.topic, 1)
     topics = OwnedTopics(lake.settings, kafka, TopicOpener(lake.settings, lake, kafka, MemoryOffsets(), None))
     runner = SimpleNamespace(take_your_time=lambda: None, warm=lambda: None, warm_topic=lambda _: None)
-    reader = SimpleNamespace(topics=topics, runner=runner, ingest=Rounds(topics))
+    reader = SimpleNamespace(topics=topics, runner=runner, ingest=Rounds(topics), zone_bytes=ZoneBytes(None, dict))
     yield BatchLoop(reader, SharedMembership(member()), ConsumerStatus(ConsumerId(3), None), 10.0)
     lake.answers.set()
     topics.threads.close()

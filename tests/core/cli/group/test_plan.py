@@ -54,6 +54,7 @@ def test_json_of_a_first_plan(kgs_plan, recorded):
         "alternatives": [],
         "choice": "",
         "held_back": "",
+        "cross_zone_bytes_per_s": None,
     }
 
 

@@ -13,7 +13,7 @@ from kgs_core.cli.group.status_table import status_table
 from kgs_core.cli.main import cli
 from kgs_core.config.packing import PackingSettings
 from kgs_core.errors import TransientError
-from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Idle, Incarnation, RunState, Target
+from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Idle, Incarnation, RunState, Target, WorkDone
 from kgs_core.group.view.rolling_replacement import ReplacementWait
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
@@ -255,12 +255,22 @@ JSON_KEYS = (
 CONSUMER_JSON = {"id": 1, "incarnation": "0123456789", "state": "reading", "partitions": ["t:0", "t:1"], "load": 1.5e6,
     "bytes_per_s": 2e6, "lag": 12, "known_lag": None, "lag_unknown_partitions": 0, "report_age_s": 0.4,
     "stopped": {"t:0": "poison"}, "last_drain_s": 0.1, "max_drain_s": 1.0, "version": "",
-    "config_hash": ""}  # fmt: skip
+    "config_hash": "", "zone": None, "same_zone_bytes": None, "cross_zone_bytes": None}  # fmt: skip
 CHANGE_JSON = {"time_ms": 60_000, "reason": "consumer above consumer_capacity: 1", "moved": 1, "rscore": 0.4,
     "consumers": 2, "duration_s": None, "seen_s": None, "decided_s": None, "started_s": None, "handed_over_s": None,
     "iterations": None}  # fmt: skip
 PLAN_JSON = {"algorithm": "mwf", "rscore": 0.4, "reason": "the load", "time_ms": 60_000, "capacity_bytes_per_s": 1e6,
     "spares": [3], "quarantined": []}  # fmt: skip
+
+
+def test_zones_are_shown_where_one_is_known():
+    assert not any("zone" in line for line in shown(group()))
+    read = replace(LINES[0], zone="eu-1a", work=WorkDone(same_zone_bytes=300, cross_zone_bytes=100))
+    unsaid = replace(LINES[0], consumer=THREE, zone="eu-1b", work=WorkDone())
+    found = group(consumers=(read, LINES[1], unsaid))
+    assert words(found, "1 ")[3:7] == ["1.500", "2.000", "eu-1a", "25%"]
+    assert words(found, "3 ")[5:7] == ["eu-1b", "?"]
+    assert words(found, "2 ") == ["2", "not", "there"]
 
 
 def test_json_has_the_promised_keys():

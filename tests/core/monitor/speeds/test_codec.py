@@ -117,6 +117,13 @@ OF_0_1 = {
 }
 
 
+def test_zones_are_written_where_they_are_known(log, reading):
+    logs = {TopicPartition("t", n): log(0.0, end=7, zone=zone) for n, zone in enumerate(["a", None, "b"])}
+    measurement = Window().add(replace(reading(0.0), partitions=logs))
+    assert json.loads(encode(measurement))["columns"]["zone"] == ["a", None, "b"]
+    assert decode(encode(measurement)) == measurement
+
+
 def test_values_that_repeat_are_written_once(log, reading):
     tps = [TopicPartition("t", number) for number in range(100)]
     logs = {tp: replace(log(0.0, end=tp.partition * 7), leader=tp.partition % 3) for tp in tps}
