@@ -17,8 +17,9 @@ _WORDS = (
     ("empty", r"empty value"),
     (
         "no_schema",
-        r"names no schema|too short: |begins with byte|holds no schema's id|the schema registry has no"
-        r"|schema \S+( is of kind|:)|no message indexes|its header has no message|.* in the writer's schema, ",
+        r"names no schema|too short: |begins with byte|holds no schema's id|Confluent's API knows no"
+        r"|the schema registry has no|schema \S+( is of kind|:)|no message indexes|its header has no message"
+        r"|.* in the writer's schema, ",
     ),
     ("no_partition", r"value of partition column"),
     ("not_json", r"not one JSON object|not a JSON object|more than one JSON object"),
