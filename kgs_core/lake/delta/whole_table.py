@@ -9,6 +9,7 @@ opened: a state is read of whole entries alone (`delta_log`), and the files of t
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.errors import UnsafeError
+from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import CURE, LogBrokenError, added_files, load_transactions
 from kgs_core.lake.delta.log_store import CHECKPOINT, ENTRY, LAST_CHECKPOINT, LOG_FOLDER, entry_name
 from kgs_core.lake.files.storage import Storage
@@ -54,24 +55,39 @@ def check_files(storage: Storage, name: str, table: DeltaTable) -> None:
 
     Raises:
         UnsafeError: names the file, and the entry that added it.
+        TransientError: it cannot be said now.
     """
-    files = None if storage.is_in_objects else pa.table(table.get_add_actions())
-    if files is None or not files.num_rows:
+    if storage.is_in_objects or _torn(storage, name, table) is None:
         return
+    table.update_incremental()  # others may have removed that file since: compaction, and a vacuum
+    if (path := _torn(storage, name, table)) is not None:
+        where = f"file {path}, which {_entry_with(storage, name, path, table.version())} added,"
+        raise UnsafeError(f"table {name}: {where} is missing or not whole: {CURE}")
+
+
+def _torn(storage: Storage, name: str, table: DeltaTable) -> str | None:
+    """One of the newest files that is not there as it was committed."""
+    files = pa.table(table.get_add_actions())
+    if not files.num_rows:
+        return None
     made = files["modification_time"].cast(pa.int64())
     recent = files.filter(pc.greater_equal(made, pc.max(made).as_py() - RECENT_MS))
     for path, size in zip(recent["path"].to_pylist(), recent["size_bytes"].to_pylist(), strict=True):
         if not _is_whole(storage.path(name, unquote(path)), size):
-            where = f"file {path}, which {_entry_with(storage, name, path, table.version())} added,"
-            raise UnsafeError(f"table {name}: {where} is missing or not whole: {CURE}")
+            return str(path)
+    return None
 
 
 def _is_whole(path: str, size: int) -> bool:
     try:
         with open(path, "rb") as file:
-            return os.pread(file.fileno(), 4, size - 4) == _MAGIC
-    except OSError:
+            return os.pread(file.fileno(), 4, max(size - 4, 0)) == _MAGIC
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return False
+    except PermissionError:  # another user's, who lets nobody read: who appends need not
+        return os.stat(path).st_size == size
+    except OSError as e:  # no file can be opened any more, or a disk of another machine is away
+        raise TransientError(f"{path}: {one_line(e)}") from e
 
 
 def _entry_with(storage: Storage, name: str, path: str, newest: int) -> str:
@@ -93,10 +109,15 @@ def flush_from(storage: Storage, name: str, version: int) -> None:
         return
     log = Path(storage.uri(name), LOG_FOLDER)
     new = sorted(file for file in os.listdir(log) if file >= f"{version:020d}")  # sorts before _last_checkpoint
-    entries = [file for file in new if ENTRY.fullmatch(file)]
-    for path in (path for file in entries for path in added_files((log / file).read_bytes(), file)):
-        storage.flush(name, unquote(path))
-    checkpoints = [file for file in new if CHECKPOINT.fullmatch(file) or file == LAST_CHECKPOINT]
-    flush(*(log / file for file in (*entries, *checkpoints)))
+    for file in (file for file in new if ENTRY.fullmatch(file)):
+        with suppress(FileNotFoundError):  # expired
+            added = added_files((log / file).read_bytes(), file)
+            flush(log / file)
+            for path in added:
+                with suppress(FileNotFoundError):  # removed since, and vacuumed
+                    storage.flush(name, unquote(path))
+    for file in (file for file in new if CHECKPOINT.fullmatch(file) or file == LAST_CHECKPOINT):
+        with suppress(FileNotFoundError):
+            flush(log / file)
     root = Path(os.path.abspath(storage.root))
     flush(log, *(folder for folder in log.absolute().parents if folder.is_relative_to(root.parent)))
