@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,6 +18,8 @@ class TokenServer(LoopbackServer):
         fault: what it answers instead of a token, where it is not None: a status.
         given: client ids that got a token, in order.
         asked: how often it was asked.
+        before: called before an answer.
+        body: what it answers instead of JSON of its own, where it is not None.
     """
 
     def __init__(self) -> None:
@@ -25,13 +28,16 @@ class TokenServer(LoopbackServer):
         self.fault: int | None = None
         self.given: list[str] = []
         self.asked = 0
+        self.before: Callable[[], object] = lambda: None
+        self.body: bytes | None = None
         server = self
 
         class Handler(QuietHandler):
             def do_POST(self) -> None:  # noqa: N802 - the name that http.server asks for
                 form = parse_qs(self.body().decode())
+                server.before()
                 status, answer = server.answer(self.headers.get("Authorization", ""), form)
-                self.reply(status, json.dumps(answer).encode())
+                self.reply(status, json.dumps(answer).encode() if server.body is None else server.body)
 
         super().__init__(Handler)
 

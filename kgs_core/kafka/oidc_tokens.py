@@ -11,18 +11,20 @@ import time
 from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
+from typing import Any
 
 import httpx2
 
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.errors import note_token, note_token_failure
-from kgs_core.kafka.tokens import USED_SHARE, KeptToken, Token, used_on
+from kgs_core.kafka.tokens import TOKEN, USED_SHARE, KeptToken, Token, used_on
 from kgs_core.system.bounded_call import answer_within
 from kgs_core.system.secret_files import with_secrets
 
 REFUSED_S = 300.0
 RETRY_S = 1.0
 _TIMEOUT_S = 5.0
+_LIFE_S, _MOST_LIFE_S = 60.0, 1e9  # where the provider tells none; 30 years
 _WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
 _log = logging.getLogger(__name__)
 
@@ -59,11 +61,16 @@ class OidcTokens:
 
     def token(self) -> Token:
         """See `TokenSource`."""
-        with self._lock:
+        usable = used_on(self._kept)
+        if not self._lock.acquire(blocking=usable is None) and usable is not None:
+            return usable[0]  # another thread asks for the next one, which may take its time
+        try:
             if self._kept is None or time.time() >= self._kept[1]:
                 self._kept = self._next()
                 note_token()
             return self._kept[0]
+        finally:
+            self._lock.release()
 
     def _next(self) -> KeptToken:
         """A new token, or the current one for longer."""
@@ -93,7 +100,7 @@ class OidcTokens:
     def _read(self) -> tuple[dict[str, str], ssl.SSLContext]:
         text = {key: str(value) for key, value in with_secrets("kafka.client", self._client).items()}
         try:
-            tls = ssl.create_default_context(cafile=text.get("https.ca.location"), cadata=text.get("https.ca.pem"))
+            tls = _tls(text.get("https.ca.location"), text.get("https.ca.pem"))
         except (OSError, ValueError) as e:
             raise PermanentError(f"kafka.client: https.ca.*: {one_line(e)}: check the file") from e
         return {key.removeprefix("sasl.oauthbearer."): value for key, value in text.items()}, tls
@@ -111,10 +118,31 @@ class OidcTokens:
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as e:
             raise TransientError(f"{what}: {one_line(e)}") from e
         if answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise PermanentError(f"{what}: {answer.status_code}: {' '.join(answer.text.split())[:200]}")
+            said = " ".join(answer.text.replace(own["client.secret"], "...").split())
+            raise PermanentError(f"{what}: {answer.status_code}: {said[:200]}")
         try:
-            found = answer.raise_for_status().json()
-            value, life_s = str(found["access_token"]), float(found.get("expires_in", 60))
+            value, life_s = _given(answer.raise_for_status().json())
         except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise TransientError(f"{what}: {answer.status_code}: no token: {one_line(e)}") from e
         return Token(value, time.time() + life_s, own["client.id"], extensions), life_s
+
+
+def _tls(place: str | None, pem: str | None) -> ssl.SSLContext:
+    """What librdkafka takes for `https.ca.location`: a file, a folder, or `probe`, its default: the system's own."""
+    if place in (None, "probe"):
+        return ssl.create_default_context(cadata=pem)
+    is_folder = os.path.isdir(place)
+    return ssl.create_default_context(
+        cafile=None if is_folder else place, capath=place if is_folder else None, cadata=pem
+    )
+
+
+def _given(answer: Any) -> tuple[str, float]:
+    """Token, and how many seconds it lives; a ValueError and others where it is none that a broker could be given."""
+    value, told = answer["access_token"], answer.get("expires_in")
+    life_s = _LIFE_S if told is None else float(told)
+    if not isinstance(value, str) or not TOKEN.fullmatch(value):
+        raise ValueError("access_token is not a text without blanks")
+    if not 0 < life_s < _MOST_LIFE_S:
+        raise ValueError(f"expires_in is {life_s:g}")
+    return value, life_s

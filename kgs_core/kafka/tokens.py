@@ -32,7 +32,8 @@ USED_SHARE = 0.8
 """Of a token's life, as librdkafka does it; where there is no other one, it is used nearly to its end."""
 RETRY_S, LEFT_S = 10.0, 5.0
 _MILLISECONDS = 1e11  # as seconds, the year 5138
-_TOKEN = re.compile(r"[\x21-\x7e]+")
+TOKEN = re.compile(r"[\x21-\x7e]+")
+"""What one is made of."""
 _PERHAPS_TOKEN = re.compile(r"[\w\-+/=.~%]{32,}")
 _log = logging.getLogger(__name__)
 
@@ -166,7 +167,7 @@ class FunctionTokens:
         if not isinstance(answer, tuple | list) or len(answer) not in (2, 4):
             raise self._nonsense(f"returned {_kind(answer)}")
         value, expires_s, principal, extensions = (*answer, "", {})[:4]
-        if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        if not isinstance(value, str) or not TOKEN.fullmatch(value):
             what = "a text with blanks or other characters than ASCII's" if isinstance(value, str) else _kind(value)
             raise self._nonsense(f"the token is {what if value != '' else 'empty'}")
         if isinstance(expires_s, bool) or not isinstance(expires_s, int | float) or not math.isfinite(expires_s):

@@ -49,14 +49,6 @@ def test_a_provider_that_fails_is_asked_by_one_of_many(provider, monkeypatch):
     assert provider.asked == 1
 
 
-def test_a_token_without_life_is_not_used_again(provider):
-    provider.life_s = 0
-    found = tokens(provider)
-    assert found.token()
-    assert found.token()
-    assert provider.given == ["kgs", "kgs"]
-
-
 @pytest.fixture
 def impatient(monkeypatch):
     """Asks again at once."""
@@ -157,3 +149,61 @@ def test_an_answer_that_never_ends_is_not_waited_for(monkeypatch, endless):
             5,
             "no thread hears it any more",
         )
+
+
+def test_nobody_waits_for_the_next_token_while_there_is_one(provider, clock):
+    found, asked, answered = tokens(provider), threading.Event(), threading.Event()
+    first = found.token()
+    clock[0] = 0.9 * provider.life_s
+    provider.before = lambda: (asked.set(), answered.wait(5))
+    asking = threading.Thread(target=found.token)
+    asking.start()
+    assert asked.wait(5)
+    try:
+        assert found.token() == first
+        assert not answered.is_set()
+    finally:
+        answered.set()
+        asking.join()
+    assert found.token() != first
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"access_token": "t", "expires_in": NaN}',
+        b'{"access_token": "t", "expires_in": 1e400}',
+        b'{"access_token": "t", "expires_in": 0}',
+        b'{"access_token": "t", "expires_in": -1}',
+        b'{"access_token": "t", "expires_in": "an hour"}',
+        b'{"access_token": null, "expires_in": 60}',
+        b'{"access_token": "", "expires_in": 60}',
+        b'{"access_token": "a b", "expires_in": 60}',
+        b'["t"]',
+        b"<html>sign in</html>",
+    ],
+)
+def test_what_is_no_token_is_handed_to_nobody(provider, answer):
+    provider.body = answer
+    with pytest.raises(TransientError, match="200: no token"):
+        tokens(provider).token()
+
+
+@pytest.mark.parametrize("told", [b'"300"', b"300", b"null", b"300.5"])
+def test_life_of_a_token(provider, told):
+    provider.body = b'{"access_token": "t", "expires_in": ' + told + b"}"
+    assert tokens(provider).token().value == "t"
+
+
+def test_a_provider_that_quotes_the_secret(provider):
+    provider.fault, provider.body = 400, b'{"error": "no client kgs with secret s3cret"}'
+    with pytest.raises(PermanentError, match=r"no client kgs with secret \.\.\.") as caught:
+        tokens(provider).token()
+    assert "s3cret" not in str(caught.value)
+
+
+def test_certificates_where_librdkafka_has_them(provider, tmp_path):
+    for place in ("probe", str(tmp_path)):
+        own = {"client.id": "kgs", "client.secret": "s3cret", "token.endpoint.url": f"{provider.url}/token"}
+        settings = {f"sasl.oauthbearer.{name}": value for name, value in own.items()}
+        assert OidcTokens({**settings, "https.ca.location": place}).token()
