@@ -206,10 +206,11 @@ toxiproxy: | $(BIN)/python
 	@$(call go_server,outages,toxiproxy-server,TOXIPROXY,$(TOXIPROXY_SERVER))
 
 # A server of Debian's that is started for itself, by tests; on other machines a person installs it.
-postgres:
+postgres: | $(BIN)/python
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
 		echo 'installing PostgreSQL'; \
-		{ apt-get update && apt-get install -y --no-install-recommends postgresql; } >$(VENV)/postgres.log 2>&1 || { \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql; } \
+				</dev/null >$(VENV)/postgres.log 2>&1 || { \
 			echo '$@: PostgreSQL was not installed (Debian: apt install postgresql): see $(VENV)/postgres.log'; \
 			$(call no_server,PostgreSQL); \
 		}; \

@@ -29,7 +29,7 @@ from kgs_core.system.files import flush
 LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
 ENTRY = re.compile(r"(\d{20})\.json")
-CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10}))?\.parquet")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10})|\.[0-9a-f-]{36})?\.parquet")
 _OLD_S = 3600.0  # no log is kept for less (lake.log_retention_h)
 
 
@@ -116,7 +116,7 @@ def _sorted_out(names: Iterable[tuple[str, str]]) -> LogListing:
         version: sorted(found)
         for version, by_count in parts.items()
         for count, found in by_count.items()
-        if len(found) == count
+        if len(found) >= count  # of one part, there may be several, all alike
     }
     return LogListing(stamps, whole)
 

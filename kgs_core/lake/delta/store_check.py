@@ -1,9 +1,9 @@
 """What a store must be able to do for a lake, tried one by one beside its tables; nothing is left behind."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
@@ -163,9 +163,13 @@ def _clock(storage: Storage, table: str) -> str:
 
 def _tables(storage: Storage) -> str:
     """All that lie below the root, as consumers look at them; those that a power cut has torn are named."""
-    root, torn = Path(storage.root), []
-    names = sorted(str(log.parent.relative_to(root)) for log in root.rglob(LOG_FOLDER))
-    for name in names:
+    names: list[str] = []
+    torn: list[str] = []
+    for folder, below, _ in os.walk(storage.root):
+        if LOG_FOLDER in below:
+            names.append(os.path.relpath(folder, storage.root))
+            below.clear()  # partitions, which may be many
+    for name in sorted(names):
         try:
             opened_table(storage, name)
         except PortError as e:

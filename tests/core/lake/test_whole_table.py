@@ -64,3 +64,21 @@ def test_commit_behind_what_others_wrote_and_vacuumed(tmp_path: Path, monkeypatc
     assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 3)]) is CommitOutcome.COMMITTED
     assert values_in(storage) == [2, 3]
     assert load_transactions(storage, "t") == {"a": 1}
+
+
+V2 = "3f1a2b4c-0000-4000-8000-123456789abc"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [(V2,), (V2, V2.replace("3", "4")), ("0000000001.0000000001",), (None, "0000000001.0000000001"), (None, V2)],
+)
+def test_checkpoints_that_others_name_otherwise(filled: Storage, names: tuple[str | None, ...]) -> None:
+    DeltaTable(filled.uri("t")).create_checkpoint()
+    made = next(Path(filled.path("t", "_delta_log")).glob("*.checkpoint.parquet"))
+    for name in names:
+        if name is not None:
+            made.with_name(made.name.replace(".parquet", f".{name}.parquet")).write_bytes(made.read_bytes())
+    if None not in names:
+        made.unlink()
+    assert load_transactions(filled, "t") == {"a": 1}
