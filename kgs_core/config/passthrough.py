@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgs_core.config.secret_files import reference_problems
+from kgs_core.config.secret_files import reference_problems, secret_file
 
 Scalar = str | int | bool
 
@@ -99,6 +99,11 @@ def _mechanism_problems(client: Mapping[str, Scalar], token_function: str | None
     problems = [f"sasl.mechanism OAUTHBEARER: set {key}" for key in _OAUTH_NEEDS if not client.get(key)]
     if not str(client.get(_OAUTH_NEEDS[-1], "https://")).lower().startswith(("https://", "http://")):
         problems.append(f"{_OAUTH_NEEDS[-1]}: give http(s)://host/path")
+    if "@" in str(client.get(_OAUTH_NEEDS[-1], "")):  # it is quoted in errors
+        problems.append(f"{_OAUTH_NEEDS[-1]}: put user and password into client.id and client.secret")
+    extensions = str(client.get(f"{_OAUTH}extensions", ""))
+    if extensions and secret_file(extensions) is None and not all("=" in part for part in extensions.split(",")):
+        problems.append(f"{_OAUTH}extensions: write name=value,name=value")
     return problems
 
 

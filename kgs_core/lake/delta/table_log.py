@@ -17,7 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ProtocolError, TransientError
-from kgs_core.lake.delta.delta_log import LogBrokenError, LogState, followed, next_state, read_state
+from kgs_core.lake.delta.delta_log import LogState, followed, next_state, read_state
 from kgs_core.lake.delta.log_entry import entry_of, metadata_entry
 from kgs_core.lake.delta.log_store import LogStore, log_store
 from kgs_core.lake.delta.log_upkeep import keep_short
@@ -214,7 +214,7 @@ class TableLog:
         if not self.was_there:
             check_files(self.storage, self.name, handle)
         if state is None or state.changed > handle.version():
-            raise LogBrokenError("its log changed while it was read")
+            raise TimeoutError("its log changed while it was read")
         check_table(handle, self.name, self.schema, self.layout.partition_by)
         self._metadata = metadata_of(handle)
         return state

@@ -86,6 +86,14 @@ OIDC = {
             {"sasl.oauthbearer.token.endpoint.url": "file:///etc/passwd"},
             "sasl.oauthbearer.token.endpoint.url: give http(s)://host/path",
         ),
+        (
+            {"sasl.oauthbearer.token.endpoint.url": "https://kgs:s3cr3t@issuer.example/token"},
+            "sasl.oauthbearer.token.endpoint.url: put user and password into client.id and client.secret",
+        ),
+        (
+            {"sasl.oauthbearer.extensions": "logicalCluster=lkc-1,pool"},
+            "sasl.oauthbearer.extensions: write name=value,name=value",
+        ),
     ],
 )
 def test_a_way_to_sign_in_that_cannot_work_is_refused(problems_of, other, told):
@@ -96,6 +104,7 @@ def test_a_way_to_sign_in_that_cannot_work_is_refused(problems_of, other, told):
     assert "s3cr3t" not in found
 
 
-def test_tokens_of_a_provider_are_taken(settings_of):
-    client = {"security.protocol": "SASL_SSL", **OIDC}
+@pytest.mark.parametrize("extensions", ["", "a=1,b=c=d", "${file:/run/extensions}"])
+def test_tokens_of_a_provider_are_taken(settings_of, extensions):
+    client = {"security.protocol": "SASL_SSL", **OIDC, "sasl.oauthbearer.extensions": extensions}
     assert settings_of(kafka=with_client(json.dumps(client))).kafka.client == client

@@ -1,15 +1,17 @@
 """A table that is fine is never refused as torn, whatever others do to it at that moment."""
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.errors import TransientError
-from kgs_core.lake.delta import delta_table, whole_table
+from kgs_core.lake.delta import delta_table, table_log, whole_table
 from kgs_core.lake.delta.delta_lake import DeltaLake
-from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.delta_log import LogState, load_transactions, read_state
+from kgs_core.lake.delta.log_store import LogStore
 from kgs_core.lake.delta.whole_table import check_files, opened_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import CommitOutcome
@@ -52,6 +54,17 @@ def test_files_that_cannot_be_looked_at_now(filled: Storage, monkeypatch: pytest
         table_at(filled)
     with pytest.raises(TransientError, match="too many open files"):
         DeltaLake(LAKE.model_copy(update={"root": filled.root})).pin("t")
+
+
+def test_a_log_that_changes_all_the_time(filled: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def later(log: LogStore) -> LogState | None:
+        state = read_state(log)
+        return state and replace(state, changed=state.version + 1)
+
+    monkeypatch.setattr(table_log, "read_state", later)
+    monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
+    with pytest.raises(TransientError, match="its log changed while it was read"):
+        table_at(filled)
 
 
 def test_commit_behind_what_others_wrote_and_vacuumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
