@@ -99,6 +99,15 @@ def save_results(
 
 
 @contextmanager
+def answering(place: AnyPath) -> Iterator[None]:
+    """A block that asks a disk or a store; what that does not do is a `ConfigError`."""
+    try:
+        yield
+    except OSError as e:
+        raise ConfigError([f"{place}: {(e.strerror or 'does not answer').lower()}: name another folder"]) from None
+
+
+@contextmanager
 def reading(path: AnyPath, *, cure: str, of_another_kind: str) -> Iterator[Any]:
     """A file for pyarrow; what the block raises is a `ConfigError`: the system's word, a cure, or `of_another_kind`."""
     try:

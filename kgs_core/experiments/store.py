@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.results import conditions_of, reading, save_results
+from kgs_core.experiments.results import answering, conditions_of, reading, save_results
 from kgs_core.lake.files.stored_path import AnyPath, StoredPath
 from kgs_core.model import TopicPartition, grouped
 from kgs_core.packing import ALGORITHMS, parse_name
@@ -28,6 +29,7 @@ from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
 from kgs_core.system.files import write_whole
 
+_SIDE_BY_SIDE = 16
 _SPEEDS = pa.schema(
     [
         ("measurement", pa.int32()),
@@ -110,7 +112,7 @@ class ExperimentFolder:
         if is_generated(key):
             raise ConfigError([f"workload '{key}': is the name of a generated load: choose another"])
         path = self.workload_file(key)
-        if not path.exists():
+        if not _is_there(path):
             self.save_workload(workload, conditions)
         elif _load_load(path) != (workload, conditions):
             raise ConfigError([f"workload '{key}': another load has that name, in {path}: choose another"])
@@ -134,7 +136,7 @@ class ExperimentFolder:
             ConfigError: there is none.
         """
         path = self.workload_file(key)
-        if _RECORDED_KEY.fullmatch(key) is None or not path.exists():
+        if _RECORDED_KEY.fullmatch(key) is None or not _is_there(path):
             raise ConfigError(
                 [f"workload '{key}': no load is registered as that, and none is generated (uniform-delta05-seed1)"]
             )
@@ -160,9 +162,11 @@ class ExperimentFolder:
             ConfigError: a file that cannot be read.
         """
         found: list[Summary] = []
-        files = ((path.parent.name, path) for path in (self.root / "packing_run").glob("*/[!.]*.parquet"))
-        for load, paths in grouped(files).items():
-            found += _of_load(load, [_run(path) for path in paths])
+        with answering(self.root):
+            files = [(path.parent.name, path) for path in (self.root / "packing_run").glob("*/[!.]*.parquet")]
+        with ThreadPoolExecutor(_SIDE_BY_SIDE, "runs") as pool:  # a store takes a while for each
+            for load, paths in grouped(files).items():
+                found += _of_load(load, list(pool.map(_run, paths)))
         return sorted(found, key=_place)
 
     def save_summaries(self, summaries: Sequence[Summary]) -> AnyPath:
@@ -304,9 +308,11 @@ def _load_load(path: AnyPath) -> tuple[Workload, Conditions]:
 
 
 def _make(folder: AnyPath) -> None:
-    if isinstance(folder, StoredPath):  # folders are names there
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise ConfigError([f"{folder}: {(e.strerror or 'unwritable').lower()}: name another folder"]) from None
+    if not isinstance(folder, StoredPath):  # folders are names there
+        with answering(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def _is_there(file: AnyPath) -> bool:
+    with answering(file):
+        return file.exists()

@@ -1,11 +1,17 @@
 """The folder of experiments: what is in it is whole, and comes back as it was."""
 
+import threading
+
 import pytest
+from obstore.exceptions import PermissionDeniedError
 
 from bench.results import load_results
 from kgs_core.errors import ConfigError
+from kgs_core.experiments import store
 from kgs_core.experiments.grid import ExperimentRun, Grid, generated, run_here
 from kgs_core.experiments.store import ExperimentFolder, is_generated, stream_of
+from kgs_core.lake.files import stored_path
+from kgs_core.lake.files.stored_path import named_path
 from kgs_core.model import TopicPartition
 from kgs_core.simulation.comparison import PUBLISHED, summarize
 from kgs_core.simulation.latency import LatencySettings
@@ -105,3 +111,31 @@ def test_names_of_generated_loads_are_exact():
     ):
         with pytest.raises(ConfigError, match=wrong):
             stream_of(wrong)
+
+
+def test_a_store_that_does_not_answer_is_told_in_one_line(monkeypatch):
+    def refused(bucket):
+        raise PermissionDeniedError("Generic S3 error: 403\n\nDebug source: ...")
+
+    monkeypatch.setattr(stored_path, "_connected", refused)
+    folder = ExperimentFolder(named_path("s3://bucket/lab"))
+    asked = (
+        folder.summaries,
+        folder.load_summaries,
+        lambda: folder.recorded("week"),
+        lambda: folder.register(RECORDED, CONDITIONS),
+        lambda: folder.save_plot("cbs", "<svg/>"),
+        lambda: folder.save_summaries([]),
+    )
+    for ask in asked:
+        with pytest.raises(ConfigError, match=r"^s3://bucket/lab.*: generic s3 error: 403") as caught:
+            ask()
+        assert "\n" not in str(caught.value)
+
+
+def test_runs_are_read_side_by_side(folder, monkeypatch):
+    for one in replays("mwf", "bfd"):
+        folder.save_run(one, CONDITIONS)
+    both, read = threading.Barrier(2), store.pq.ParquetFile
+    monkeypatch.setattr(store.pq, "ParquetFile", lambda file: (both.wait(10), read(file))[1])
+    assert [summary.name for summary in folder.summaries()] == ["bfd", "mwf"]
