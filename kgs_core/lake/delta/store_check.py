@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError
+from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.log_entry import entry_of
 from kgs_core.lake.delta.log_store import LOG_FOLDER, log_store
-from kgs_core.lake.delta.probe import probe, probe_place, refusal, remove_probe
+from kgs_core.lake.delta.probe import PROBE_FOLDER, probe, probe_place, refusal, remove_probe
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
@@ -169,11 +169,15 @@ def _tables(storage: Storage) -> str:
         if LOG_FOLDER in below:
             names.append(os.path.relpath(folder, storage.root))
             below.clear()  # partitions, which may be many
+        elif PROBE_FOLDER in below:
+            below.remove(PROBE_FOLDER)
     for name in sorted(names):
         try:
             opened_table(storage, name)
         except PortError as e:
             torn.append(str(e))
+        except Exception as e:  # noqa: BLE001 - as above
+            torn.append(f"table {name}: {one_line(e)}")
     if torn:
         raise UnsafeError("; ".join(torn))
     return f"{len(names)} tables"

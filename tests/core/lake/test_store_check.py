@@ -92,3 +92,21 @@ def test_a_store_that_does_not_answer_is_not_asked_to_clean_up(monkeypatch: pyte
     (finding,) = check_store(storage)
     assert isinstance(finding.problem, TransientError)
     assert asked == []
+
+
+def test_what_a_killed_probe_has_left_is_no_torn_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(storage_probe, "remove_probe", lambda *_: None)
+        storage_probe.probe(Storage(str(tmp_path)))
+    assert [*tmp_path.glob("_kgs_probe/*/_delta_log")]
+    result = check(str(tmp_path))
+    assert result.exit_code == 0, result.output
+
+
+def test_a_table_that_nobody_can_open_is_named(tmp_path: Path) -> None:
+    log = tmp_path / "b/of others/_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text('{"add": {"path": 7}}')
+    result = check(str(tmp_path))
+    assert result.exit_code == 3
+    assert "table b/of others: " in result.output.splitlines()[-1]
