@@ -120,4 +120,6 @@ def flush_from(storage: Storage, name: str, version: int) -> None:
         with suppress(FileNotFoundError):
             flush(log / file)
     root = Path(os.path.abspath(storage.root))
-    flush(log, *(folder for folder in log.absolute().parents if folder.is_relative_to(root.parent)))
+    flush(log, *(folder for folder in log.absolute().parents if folder.is_relative_to(root)))
+    with suppress(PermissionError):  # who may not read it finds the root there
+        flush(root.parent)

@@ -1,6 +1,7 @@
 """A table that is fine is never refused as torn, whatever others do to it at that moment."""
 
 import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,3 +96,16 @@ def test_checkpoints_that_others_name_otherwise(filled: Storage, names: tuple[st
     if None not in names:
         made.unlink()
     assert load_transactions(filled, "t") == {"a": 1}
+
+
+def test_a_root_in_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(path: str | Path, *how: int) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError(errno.EACCES, "permission denied")
+        return really(path, *how)
+
+    really = os.open
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
+    storage = Storage(str(tmp_path / "lake"), fsync=True)
+    assert table_at(storage).commit({"a": None}, {"a": 1}, [file_of(storage, 0)]) is CommitOutcome.COMMITTED
