@@ -117,6 +117,8 @@ class OidcTokens:
                 answer = answer_within(_WHOLE_S, lambda: client.post(url, data=form), "kafka-token-endpoint")
         except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as e:
             raise TransientError(f"{what}: {one_line(e)}") from e
+        except (ImportError, ValueError) as e:  # of another kind than http, or for a package that is not there
+            raise PermanentError(f"{what}: {one_line(e)}: check the proxy that the environment names") from e
         if answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             said = " ".join(answer.text.replace(own["client.secret"], "...").split())
             raise PermanentError(f"{what}: {answer.status_code}: {said[:200]}")

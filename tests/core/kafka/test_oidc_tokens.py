@@ -207,3 +207,20 @@ def test_certificates_where_librdkafka_has_them(provider, tmp_path):
         own = {"client.id": "kgs", "client.secret": "s3cret", "token.endpoint.url": f"{provider.url}/token"}
         settings = {f"sasl.oauthbearer.{name}": value for name, value in own.items()}
         assert OidcTokens({**settings, "https.ca.location": place}).token()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "kind"),
+    [
+        ("socks5://127.0.0.1:1", PermanentError),
+        ("what://127.0.0.1:1", PermanentError),
+        ("http://[", TransientError),
+        ("http://127.0.0.1:1", TransientError),
+    ],
+)
+def test_a_proxy_that_cannot_be(provider, monkeypatch, proxy, kind):
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(kind, match="token endpoint"):
+        tokens(provider).token()
