@@ -106,7 +106,6 @@ def test_who_gives_the_tokens(tmp_path):
         assert token_source(dict(own)) is source
         assert plain_settings({**own, "a": "b"}) == {"a": "b"}
         server.clients["kgs"] = "n3w"
-        server.life_s = 0
         source._kept = None
         with pytest.raises(PermanentError, match="invalid_client"):
             source.token()
