@@ -14,6 +14,9 @@ from datetime import UTC, datetime
 
 from kgs_core.model import TopicPartition
 
+_AHEAD_MS = 60_000
+"""How far clocks may be ahead of ours: the time of a record from further away says nothing of those behind it."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionEdge:
@@ -37,7 +40,8 @@ class PartitionEdge:
         """Whether there is nothing to be read."""
         if self.end is None or (self.position is None and self.first is None):
             return False
-        return self.end <= (self.first if self.position is None else self.position)  # type: ignore[operator]
+        # Of an end before the position records were lost: others may come at offsets that nobody reads any more
+        return self.end == (self.first if self.position is None else self.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +82,23 @@ def completeness(table: str, edges: Collection[PartitionEdge], asked_ms: int, la
     for edge in sorted(edges, key=lambda edge: edge.partition):
         if edge.is_read:
             continue
-        if problem := _unknown(edge):
+        if problem := _unknown(edge, asked_ms):
             return Completeness(table, None, lateness_s, edge.partition, f"{edge.partition}: {problem}")
         if edge.unread_ms is not None and edge.unread_ms < least:
             least, held_by = edge.unread_ms, edge.partition
     return Completeness(table, least - round(lateness_s * 1000), lateness_s, held_by)
 
 
-def _unknown(edge: PartitionEdge) -> str:
+def _unknown(edge: PartitionEdge, asked_ms: int) -> str:
     """Why nobody knows what is unread; empty: it is known."""
     if edge.end is None or edge.first is None:
         return "Kafka does not say where its log begins and ends"
     if edge.position is not None and edge.position < edge.first:
         return f"offsets {edge.position} to {edge.first - 1} were deleted before they were read: see `kgs status`"
-    return "the first unread record has not come, or has no timestamp" if edge.unread_ms is None else ""
+    if edge.position is not None and edge.position > edge.end:
+        return f"its log ends at {edge.end}, before the position {edge.position}: see `kgs status`"
+    if edge.unread_ms is None:
+        return "the first unread record has not come, or has no timestamp"
+    if not 0 <= edge.unread_ms <= asked_ms + _AHEAD_MS:
+        return f"the first unread record's timestamp, {edge.unread_ms} ms, is before 1970 or in the future"
+    return ""

@@ -94,22 +94,17 @@ class CompleteView(Closing):
         if not snapshot.knows_topics:
             problem = "; ".join(snapshot.problems)
             return tuple(Completeness(name, None, 0.0, problem=problem) for name in _names(snapshot.tables))
-        places = {
-            TopicPartition(view.topic, p): view.positions.get(p)
-            for view in snapshot.tables
-            for p in range(view.partitions)
-        }
-        ends, firsts = self._offsets(places, "latest"), self._offsets(places, "earliest")
-        edges = {tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp)) for tp, at in places.items()}
-        unread = {tp: (e.position or e.first or 0) for tp, e in edges.items() if not e.is_read}
+        places = {tp: at for view in snapshot.tables for tp, at in _places(view).items()}
+        ends = self._offsets(places, "latest")
+        unread = {tp: at or 0 for tp, at in places.items() if ends.get(tp) != (at or 0)}
         try:
             times: Mapping[TopicPartition, int] = self._times.at(unread, self._timeout_s) if unread else {}
             ids = self._admin.topic_ids([view.topic for view in snapshot.tables])
         except KgsError as e:
             return tuple(Completeness(name, None, 0.0, problem=str(e)) for name in _names(snapshot.tables))
-        edges |= {
-            tp: PartitionEdge(tp, edges[tp].position, edges[tp].first, edges[tp].end, ms) for tp, ms in times.items()
-        }
+        # Last: what is deleted meanwhile must not be passed over by the time of what is left
+        firsts = self._offsets(places, "earliest")
+        edges = {tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp), times.get(tp)) for tp, at in places.items()}
         return tuple(
             self._of(table, views, edges, ids, asked_ms)
             for table, views in sorted(grouped((view.table, view) for view in snapshot.tables).items())
@@ -126,7 +121,7 @@ class CompleteView(Closing):
         every = [self._hours(view.topic) for view in views]
         lateness_s = max(LATENESS_S if hours is None else hours.lateness_s for hours in every)
         for view in views:
-            if ids.get(view.topic) != view.topic_id:
+            if view.topic_id is None or ids.get(view.topic) != view.topic_id:
                 return Completeness(table, None, lateness_s, problem=f"topic {view.topic}: deleted, or made again")
             if view.version is None or len(view.positions) < view.partitions:
                 # A table that is not there yet has no rows of records that may be there; one that is away, too
@@ -143,6 +138,14 @@ class CompleteView(Closing):
     ) -> dict[TopicPartition, int]:
         found = self._admin.each_offset(places, which)
         return {tp: offset for tp, offset in found.items() if not isinstance(offset, PortError)}
+
+
+def _places(view: TableView) -> dict[TopicPartition, int | None]:
+    """Next offset to read of each partition of a topic; of one that came after the first start that is 0."""
+    is_started = any(at is not None for at in view.positions.values())
+    start = 0 if is_started else None
+    found = {p: view.positions.get(p) for p in range(view.partitions)}
+    return {TopicPartition(view.topic, p): start if at is None else at for p, at in found.items()}
 
 
 def _names(views: Collection[TableView]) -> list[str]:

@@ -27,7 +27,8 @@ class TableView:
         size_bytes: its data files' size, compressed.
         dead_letters: rows of the dead-letter table; 0 without one.
         version: of the table's log; None also before the table is made.
-        positions: partition -> next offset to read; None where the lake has none yet.
+        positions: partition -> next offset to read; None where the lake has none yet, absent where the group has handed
+            it over.
         ends: partition -> where a read_committed reader must stop.
         sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
         fields: columns of the table, as in `TableDescription`; none where they are not known.
@@ -175,7 +176,7 @@ class LakeView:
         ids = AppIds(self._settings.group, spec.topic, topic_id)
         pinned = self._pinned[spec.table]
         stored = {p: pinned.version_of(ids.position(p)) for p in range(partitions)}
-        return {p: None if position == CLOSED else position for p, position in stored.items()}
+        return {p: position for p, position in stored.items() if position != CLOSED}
 
     def _attempt(self, problems: list[str], load: Callable[[], T]) -> T | None:
         try:

@@ -5,7 +5,7 @@ import pytest
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics import stats
 from kgs_core.lake.topics.stats import LakeView
-from tests.core.lake.changing_hands import MemoryKafka, settings_of
+from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka, settings_of
 from tests.kgs_yaml import kgs_yaml
 from tests.loopback_http import LoopbackServer, QuietHandler
 from tests.sink import Sink
@@ -76,3 +76,14 @@ def test_of_a_table_that_is_not_there_any_more_no_figure_stays(tmp_path, monkeyp
         assert any("File not found" in each or f"table {table}: not there" in each for each in view.snapshot().problems)
     (tmp_path / "away").rename(tmp_path / table)
     assert figures() == before
+
+
+def test_positions_that_were_handed_over_are_not_known(tmp_path, monkeypatch):
+    """Not as those of a partition of which nothing was read yet."""
+    sink = Sink(Storage(str(tmp_path))).started(2)
+    sink.ingest({0: (0, 3)})
+    view = view_of(monkeypatch, sink.storage)
+    assert view.snapshot().tables[0].positions == {0: 3, 1: 0}
+    put_kafka(monkeypatch, MemoryKafka())
+    adopt(sink.storage)
+    assert view.snapshot().tables[0].positions == {}

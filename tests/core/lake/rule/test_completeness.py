@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ class Log:
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
     """A log that is appended to before and after the question; producers' clocks are not ahead."""
-    times = sorted(draw(st.lists(st.integers(0, 2 * ASKED_MS), max_size=12)))
+    times = sorted(draw(st.lists(st.integers(LATENESS_MS, 2 * ASKED_MS), max_size=12)))
     records = [(at, at - draw(st.integers(0, LATENESS_MS))) for at in times]
     there = sum(at <= ASKED_MS for at in times)
     first = draw(st.integers(0, there))
@@ -74,3 +75,16 @@ def test_unknown_is_never_complete(log: Log, missing: str) -> None:
     if needs:
         assert found.until_ms is None
         assert found.problem
+
+
+@pytest.mark.parametrize("stamp", [ASKED_MS + 60_001, 4_070_908_800_000, -62_135_596_800_000, 2**63 - 1])
+def test_a_record_with_an_impossible_time_says_nothing_of_those_behind_it(stamp: int) -> None:
+    found = completeness("t", [PartitionEdge(TopicPartition("t", 0), 1, 0, 9, stamp)], ASKED_MS, 60.0)
+    assert (found.until, found.held_by) == (None, TopicPartition("t", 0))
+    assert str(stamp) in found.problem
+
+
+def test_a_log_that_ends_before_the_position_is_not_read() -> None:
+    found = completeness("t", [PartitionEdge(TopicPartition("t", 0), 9, 0, 8)], ASKED_MS, 0.0)
+    assert found.until is None
+    assert "ends at 8, before the position 9" in found.problem

@@ -1,0 +1,67 @@
+"""How far tables are complete, from positions in a lake and a Kafka of dictionaries: what makes it unknown."""
+
+from dataclasses import replace
+
+import pytest
+
+from kgs_core.config import parse_settings
+from kgs_core.lake.topics.complete import CompleteView
+from kgs_core.lake.topics.stats import LakeSnapshot, TableView
+from kgs_core.model import TopicPartition
+from tests.configuration import text_of
+
+ASKED_MS = 1_700_000_000_000
+VIEW = TableView("a", "t", version=1, positions={0: 5, 1: 7}, topic_id="i", partitions=2)
+READ = {TopicPartition("a", 0): 5, TopicPartition("a", 1): 7}
+
+
+class Kafka:
+    """Logs and ids of topics; `deleting`: where logs begin once records were asked for."""
+
+    def __init__(self, ends, firsts=None, ids=None, deleting=None, stamps=None):
+        self.ends, self.firsts, self.ids = ends, firsts or dict.fromkeys(ends, 0), {"a": "i"} if ids is None else ids
+        self.deleting, self.stamps = deleting or {}, stamps or {}
+
+    def each_offset(self, tps, which):
+        return {tp: (self.ends if which == "latest" else self.firsts)[tp] for tp in tps}
+
+    def topic_ids(self, topics):
+        return {topic: self.ids.get(topic) for topic in topics}
+
+    def at(self, positions, timeout_s):
+        self.firsts = self.firsts | self.deleting
+        return {tp: self.stamps[tp] for tp in positions if tp in self.stamps}
+
+    def close(self):
+        pass
+
+
+def judged(kafka, *views):
+    settings = parse_settings(text_of(topics=[{"topic": "a", "table": "t"}]).encode(), "test", {})
+    with CompleteView(settings) as view:
+        view._admin = view._times = kafka
+        (found,) = view.judged(LakeSnapshot(views, ()), ASKED_MS)
+    return found
+
+
+def test_what_is_read_is_complete_until_it_was_asked():
+    assert judged(Kafka(READ), VIEW).until_ms == ASKED_MS - 60_000
+
+
+@pytest.mark.parametrize(
+    "view", [replace(VIEW, topic_id=None, partitions=0, positions={}), replace(VIEW, version=None)]
+)
+def test_a_topic_that_kafka_does_not_describe_makes_nothing_complete(view):
+    assert judged(Kafka(READ, ids={} if view.topic_id is None else None), view).until_ms is None
+
+
+def test_records_that_are_deleted_between_the_questions_are_not_passed_over():
+    p0 = TopicPartition("a", 0)
+    kafka = Kafka({**READ, p0: 9}, deleting={p0: 8}, stamps={p0: ASKED_MS - 5})
+    assert "offsets 5 to 7 were deleted" in judged(kafka, VIEW).problem
+
+
+def test_of_a_partition_that_was_added_all_records_count_also_those_that_are_deleted():
+    p1 = TopicPartition("a", 1)
+    kafka = Kafka(READ, firsts={TopicPartition("a", 0): 0, p1: 7})
+    assert "offsets 0 to 6 were deleted" in judged(kafka, replace(VIEW, positions={0: 5, 1: None})).problem
