@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,9 +24,9 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
         return None
     try:
         found = datetime.fromisoformat(text)
-    except ValueError as e:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as e:
         raise click.BadParameter(f"'{text}': give a time, as 2026-11-01T13:00 (UTC) or 2026-11-01T13:00+02:00") from e
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 @click.command()
@@ -58,31 +58,47 @@ def complete(
     That is the first unread record's time, or now where all is read, less `complete_hours.lateness_s` of the rule (60 s
     where it has none): so much later than its timestamp a record may come. Changes nothing; may run beside consumers.
 
-    Exit status: 0 known, with --at complete; 1 not known, or not complete; 2 usage or configuration.
+    Exit status: 0 known, with --at complete; 1 not known, not complete, or no table; 2 usage or configuration.
     """
     if timeout_s is not None and moment is None:
         raise click.UsageError("--wait: give the time to wait for: --at")
     from kgs_core.lake.topics.complete import CompleteView
 
     with CompleteView(settings_of(config_file)) as view:
-        deadline = time.monotonic() + (timeout_s or 0.0)
-        found = view.wanted(tables)
-        while moment is not None and not _are(found, moment) and (left_s := deadline - time.monotonic()) > 0:
-            time.sleep(min(LOOK_EVERY_S, left_s))
-            found = view.wanted(tables)
+        found = _waited_for(lambda: view.wanted(tables), moment, timeout_s or 0.0)
     if as_json:
         click.echo(json.dumps([_values(each) for each in found], indent=2))
     else:
         for line in lines(found, moment):
             click.echo(line)
-    if not (_are(found, moment) if moment else all(each.until for each in found)):
+    if not _are(found, moment):
         if timeout_s is not None:
             raise TransientError(f"not complete within {timeout_s:g} s: see `kgs status`")
         context.exit(1)
 
 
-def _are(found: Sequence["Completeness"], moment: datetime) -> bool:
-    return all(each.is_complete_at(moment) for each in found)
+def _waited_for(
+    look: "Callable[[], Sequence[Completeness]]", moment: datetime | None, timeout_s: float
+) -> Sequence["Completeness"]:
+    """The last look: the first one that finds all complete at `moment`, or that of the end of the time."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            found = look()
+            if moment is None or _are(found, moment):
+                return found
+        except TransientError:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            if time.monotonic() >= deadline:
+                return found
+        time.sleep(min(LOOK_EVERY_S, max(0.0, deadline - time.monotonic())))
+
+
+def _are(found: Sequence["Completeness"], moment: datetime | None) -> bool:
+    """Whether tables, of which there must be one, are complete at a moment; None: until a known time."""
+    return bool(found) and all(each.until if moment is None else each.is_complete_at(moment) for each in found)
 
 
 def lines(found: Sequence["Completeness"], moment: datetime | None) -> Iterator[str]:
