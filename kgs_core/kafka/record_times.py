@@ -18,7 +18,7 @@ _QUEUE_KBYTES = 1024
 
 
 class RecordTimes:
-    """Asks Kafka for one record at each position, and remembers its time as long as the position stays. One thread."""
+    """Asks Kafka for one record at each position, and remembers its time. One thread."""
 
     def __init__(self, settings: Settings, *, committed: bool = True) -> None:
         """`committed`: records of open and aborted transactions are passed over."""
@@ -37,14 +37,14 @@ class RecordTimes:
     def at(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
         """Partition -> timestamp of the first record at or behind its position, ms since 1970.
 
-        Those that did not answer in time, or whose record has no time, are left out; so are those of more than
-        `MOST_AT_ONCE` whose turn has not come.
+        Of those that did not answer in time, or are of more than `MOST_AT_ONCE` and their turn has not come, it is the
+        last answer, at an earlier position; without one, or if the record has no time, they are left out.
 
         Raises:
             TransientError: Kafka does not answer at all.
         """
-        self._known = {tp: known for tp, known in self._known.items() if positions.get(tp) == known[0]}
-        new = sorted(positions.keys() - self._known.keys())
+        self._known = {tp: known for tp, known in self._known.items() if known[0] <= positions.get(tp, -1)}
+        new = sorted(tp for tp, at in positions.items() if tp not in self._known or self._known[tp][0] != at)
         first = self._asked % len(new) if len(new) > MOST_AT_ONCE else 0
         turn = (new[first:] + new[:first])[:MOST_AT_ONCE]
         self._asked += len(turn)
@@ -73,6 +73,7 @@ class RecordTimes:
                     continue
                 kind, stamp = message.timestamp()
                 position = open_.pop(tp)
+                self._known.pop(tp, None)
                 if kind != TIMESTAMP_NOT_AVAILABLE:
                     self._known[tp] = (position, stamp)
                 client.incremental_unassign([ClientTopicPartition(tp.topic, tp.partition)])

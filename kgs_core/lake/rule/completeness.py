@@ -26,7 +26,8 @@ class PartitionEdge:
         position: next offset to read; None: nothing was read yet.
         first: offset of the first record that the log still has; None: not known.
         end: offset of the next record to be written, committed or not; None: not known.
-        unread_ms: timestamp of the first record at or behind the position, ms since 1970; None: not known.
+        unread_ms: timestamp of the first record at or behind the position, or of one before it (all others were
+            appended later), ms since 1970; None: not known.
     """
 
     partition: TopicPartition
