@@ -36,10 +36,12 @@ class HoursSeen:
     Attributes:
         until_ms: start of the first hour that is not complete, ms since 1970.
         positions: topic id -> partition -> next offset to read.
+        since_ms: start of the first hour that is recorded.
     """
 
     until_ms: int
     positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    since_ms: int = 0
 
 
 _CURSOR = TypeAdapter(dict[str, HoursSeen])
@@ -124,15 +126,28 @@ def _events(
         if isinstance(least, str):
             words.append(f"{name}: {least}")
             continue
-        last = before.get(key.to_user_string()) or HoursSeen(_since_ms(asset))
-        late = _late(view, topics, last, _since_ms(asset)) if last.positions else Counter[int]()
+        last = _taken_up(before.get(key.to_user_string()), since_ms := _since_ms(asset))
+        late = _late(view, topics, last, since_ms) if last.positions else Counter[int]()
         hours = range(last.until_ms, min(least, last.until_ms + MOST_AT_ONCE * HOUR_MS) - HOUR_MS + 1, HOUR_MS)
-        events += [_event(key, hour) for hour in hours] + [_event(key, hour, late[hour]) for hour in sorted(late)]
-        after[key.to_user_string()] = HoursSeen(last.until_ms + len(hours) * HOUR_MS, _positions(topics))
-        words.append(f"{name}: complete until {_time(least):%Y-%m-%d %H:%M:%S}Z, {len(hours)} hours recorded")
+        earlier = range(max(since_ms, last.since_ms - MOST_AT_ONCE * HOUR_MS), last.since_ms, HOUR_MS)
+        events += [_event(key, hour) for hour in (*earlier, *hours)] + [
+            _event(key, hour, late[hour]) for hour in sorted(late)
+        ]
+        after[key.to_user_string()] = HoursSeen(
+            last.until_ms + len(hours) * HOUR_MS, _positions(topics), last.since_ms - len(earlier) * HOUR_MS
+        )
+        count = len(earlier) + len(hours)
+        words.append(f"{name}: complete until {_time(least):%Y-%m-%d %H:%M:%S}Z, {count} hours recorded")
         if late:
             words.append(f"{name}: {late.total()} rows came late, into {len(late)} hours")
     return events, after, words
+
+
+def _taken_up(last: HoursSeen | None, since_ms: int) -> HoursSeen:
+    """What was seen, where hours from `since_ms` on were recorded; otherwise nothing was."""
+    if last is None or last.until_ms <= max(since_ms, last.since_ms):
+        return HoursSeen(since_ms, last.positions if last is not None else {}, since_ms)
+    return last
 
 
 def _least(found: "Collection[Completeness]") -> int | str:

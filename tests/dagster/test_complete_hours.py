@@ -34,11 +34,13 @@ class Looks:
         return self.looks[0][1]
 
 
-def ticks(*looks):
-    """Partitions that each tick materializes, with their late rows."""
+def ticks(*looks, days=None):
+    """Partitions that each tick materializes, with their late rows; `days`: the first day by each tick's rule."""
     view = Looks(*looks)
-    sensor, cursor, found = complete_hours_sensor(group(topics=TOPICS), lambda: view), None, []
+    cursor, found = None, []
     while view.looks:
+        day = days[len(found)] if days else "2026-11-01"
+        sensor = complete_hours_sensor(group(topics=TOPICS.replace("2026-11-01", day)), lambda: view)
         tick = sensor.evaluate_tick(dg.build_sensor_context(cursor=cursor))
         cursor = tick.cursor
         found.append([(e.partition, dict(e.metadata)) for e in tick.asset_events])
@@ -75,6 +77,22 @@ def test_what_is_not_known_changes_nothing_and_is_said():
 def test_hours_go_back_no_further_than_one_tick_can_record():
     (first, second), _ = ticks((SINCE_MS + 600 * HOUR_MS, []), (SINCE_MS + 600 * HOUR_MS, []))
     assert (len(first), len(second)) == (500, 100)
+
+
+def test_a_first_day_that_changes_adds_the_hours_before_and_drops_those_that_are_none_any_more():
+    until = SINCE_MS + 25 * HOUR_MS
+    days = ["2026-11-02", "2026-11-01", "2026-11-01", "2026-11-04", "2026-11-04", "2026-10-01", "2026-10-01"]
+    found, _ = ticks(*[(until, [])] * 4, (until + 72 * HOUR_MS, []), *[(until + 72 * HOUR_MS, [])] * 2, days=days)
+    assert [len(each) for each in found] == [1, 24, 0, 0, 25, 500, 316]
+    assert [each[0][0] for each in found if each] == [
+        "2026-11-02-00:00",
+        "2026-11-01-00:00",
+        "2026-11-04-00:00",
+        "2026-10-14-04:00",
+        "2026-10-01-00:00",
+    ]
+    of_the_future, _ = ticks(*[(until, [])] * 2, days=["2026-12-01", "2026-11-01"])
+    assert [len(each) for each in of_the_future] == [0, 25]
 
 
 def test_only_rules_that_ask_for_hours_have_any():
