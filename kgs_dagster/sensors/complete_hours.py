@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import TypeAdapter, ValidationError
 
+from kgs_core.model import grouped
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
@@ -114,6 +115,8 @@ def complete_hours_sensor(group: GroupConfig, view: "Callable[[], CompleteView] 
 def _events(
     group: GroupConfig, view: "CompleteView", before: Mapping[str, HoursSeen]
 ) -> tuple[Sequence[dg.AssetMaterialization], dict[str, HoursSeen], Sequence[str]]:
+    from kgs_core.lake.topics.complete import positions_of
+
     snapshot, found = view.look()
     until = {each.table: each for each in found}
     events: list[dg.AssetMaterialization] = []
@@ -134,7 +137,7 @@ def _events(
             _event(key, hour, late[hour]) for hour in sorted(late)
         ]
         after[key.to_user_string()] = HoursSeen(
-            last.until_ms + len(hours) * HOUR_MS, _positions(topics), last.since_ms - len(earlier) * HOUR_MS
+            last.until_ms + len(hours) * HOUR_MS, positions_of(topics), last.since_ms - len(earlier) * HOUR_MS
         )
         count = len(earlier) + len(hours)
         words.append(f"{name}: complete until {_time(least):%Y-%m-%d %H:%M:%S}Z, {count} hours recorded")
@@ -160,16 +163,10 @@ def _least(found: "Collection[Completeness]") -> int | str:
 
 def _late(view: "CompleteView", topics: "Collection[TableView]", last: HoursSeen, since_ms: int) -> Counter[int]:
     """Hours that were complete, and rows of them that have come since."""
-    stamps = (
-        stamp
-        for each in topics
-        for stamp in view.late_rows(each, last.positions.get(each.topic_id or "", {}), last.until_ms)
-    )
-    return Counter(hour for stamp in stamps if (hour := stamp - stamp % HOUR_MS) >= since_ms)
-
-
-def _positions(topics: "Collection[TableView]") -> dict[str, dict[int, int]]:
-    return {each.topic_id or "": {p: at for p, at in each.positions.items() if at is not None} for each in topics}
+    found: Counter[int] = Counter()
+    for views in grouped((each.table, each) for each in topics).values():
+        found += view.late_rows(views, last.positions, last.until_ms)
+    return Counter({hour: count for hour, count in found.items() if hour >= since_ms})
 
 
 def _event(key: dg.AssetKey, hour_ms: int, late_rows: int = 0) -> dg.AssetMaterialization:

@@ -1,5 +1,6 @@
 """Complete hours of a table: which partitions of its asset are materialized at which look."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -29,9 +30,9 @@ class Looks:
         until, problem = (None, found) if isinstance(found, str) else (found, "")
         return LakeSnapshot((VIEW,), ()), (Completeness("bronze/orders", until, 60.0, problem=problem),)
 
-    def late_rows(self, view, before, until_ms):
-        self.asked.append((dict(before), until_ms))
-        return self.looks[0][1]
+    def late_rows(self, views, before, until_ms):
+        self.asked.append((before["i"], until_ms))
+        return Counter(stamp - stamp % HOUR_MS for stamp in self.looks[0][1])
 
 
 def ticks(*looks, days=None):

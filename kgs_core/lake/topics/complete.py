@@ -1,6 +1,7 @@
 """How far every table of the lake is complete, from its positions and from Kafka's logs. Reads only."""
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Literal
@@ -15,11 +16,14 @@ from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule.completeness import Completeness, PartitionEdge, completeness
+from kgs_core.lake.rule.positions import CLOSED
 from kgs_core.lake.topics.discovery import refuse_unknown_tables
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView
 from kgs_core.model import OffsetRange, TopicPartition, grouped
 from kgs_core.system.closing import Closing
 
+HOUR_MS = 3_600_000
+Positions = Mapping[str, Mapping[int, int]]
 _TIMEOUT_S = 3.0
 
 
@@ -39,6 +43,7 @@ class CompleteView(Closing):
         self._lake = LakeView(settings, timeout_s)
         self._admin = admin_of(settings, timeout_s)
         self._times = RecordTimes(settings, committed=False)
+        self._seen: dict[str, tuple[Positions, frozenset[str]]] = {}
 
     def close(self) -> None:
         """End the connections."""
@@ -63,25 +68,35 @@ class CompleteView(Closing):
         snapshot = self._lake.snapshot()
         return snapshot, self.judged(snapshot, asked_ms)
 
-    def late_rows(self, view: TableView, before: Mapping[int, int], until_ms: int) -> list[int]:
-        """Timestamps of a topic's rows at or behind the positions `before` that are earlier than `until_ms`, ms.
+    def late_rows(self, views: Collection[TableView], before: Positions, until_ms: int) -> Counter[int]:
+        """Rows at or behind the positions `before` with timestamps earlier than `until_ms`: start of hour, ms -> rows.
+
+        Reads each file once, where `before` is what the former call has seen; otherwise all files that may have such.
 
         Args:
-            view: of the last look.
-            before: partition -> position; a partition that is missing had none.
+            views: of the last look, of all topics of the table.
+            before: topic id -> partition -> position; one that is missing had none.
         """
-        pinned = self._lake.pinned(view.table)
-        moved = [at for p, at in view.positions.items() if at is not None and at > before.get(p, 0)]
-        if pinned is None or not moved:
-            return []
-        found: list[int] = []
-        least = min(before.get(p, 0) for p in view.positions)
-        for file in pinned.files(OffsetRange(least, max(moved)), stamps_ms=OffsetRange(0, until_ms)):
-            rows = pinned.read(file, [*IDENTITY, "_timestamp"]).filter(pc.field("_topic_id") == view.topic_id)
-            from_ = pa.array([before.get(p, 0) for p in rows["_partition"].to_pylist()], pa.int64())
-            stamps = rows["_timestamp"].cast(pa.int64())
-            late = pc.and_(pc.greater_equal(rows["_offset"], from_), pc.less(stamps, until_ms * 1000))
-            found += [stamp // 1000 for stamp in stamps.filter(late).to_pylist()]
+        table = next(iter(views)).table
+        pinned = self._lake.pinned(table)
+        if pinned is None:
+            return Counter()
+        before = {view.topic_id or "": before.get(view.topic_id or "", {}) for view in views}
+        now, stamps_ms = positions_of(views), OffsetRange(0, until_ms)
+        seen, known = self._seen.get(table, ({}, frozenset()))
+        if before == seen:
+            names = set(pinned.files(stamps_ms=stamps_ms)) - known
+        else:
+            moved = [
+                before[id_].get(p, 0) for id_, of in now.items() for p, at in of.items() if at > before[id_].get(p, 0)
+            ]
+            # The table may be newer than what was seen of its topics
+            least = min(moved, default=None) if all(view.version == pinned.version for view in views) else 0
+            names = set() if least is None else set(pinned.files(OffsetRange(least, CLOSED), stamps_ms=stamps_ms))
+        found: Counter[int] = Counter()
+        for name in sorted(names):
+            found += _late(pinned.read(name, [*IDENTITY, "_timestamp"]), before, until_ms)
+        self._seen[table] = now, frozenset(pinned.files())
         return found
 
     def judged(self, snapshot: LakeSnapshot, asked_ms: int) -> tuple[Completeness, ...]:
@@ -138,6 +153,25 @@ class CompleteView(Closing):
     ) -> dict[TopicPartition, int]:
         found = self._admin.each_offset(places, which)
         return {tp: offset for tp, offset in found.items() if not isinstance(offset, PortError)}
+
+
+def positions_of(views: Collection[TableView]) -> dict[str, dict[int, int]]:
+    """Topic id -> partition -> next offset to read, as far as there is one."""
+    return {each.topic_id or "": {p: at for p, at in each.positions.items() if at is not None} for each in views}
+
+
+def _late(rows: pa.Table, before: Positions, until_ms: int) -> Counter[int]:
+    rows = rows.filter(pc.field("_timestamp").cast(pa.int64()) < until_ms * 1000)
+    found: Counter[int] = Counter()
+    for topic_id in pc.unique(rows["_topic_id"]).to_pylist():
+        if topic_id not in before:
+            continue
+        mine, positions = rows.filter(pc.field("_topic_id") == topic_id), before[topic_id]
+        at = pc.index_in(mine["_partition"], pa.array([*positions], mine["_partition"].type))
+        new = pc.greater_equal(mine["_offset"], pc.fill_null(pa.array([*positions.values()], pa.int64()).take(at), 0))
+        hours = pc.divide(mine["_timestamp"].filter(new).cast(pa.int64()), HOUR_MS * 1000)
+        found += Counter({one["values"] * HOUR_MS: one["counts"] for one in pc.value_counts(hours).to_pylist()})
+    return found
 
 
 def _places(view: TableView) -> dict[TopicPartition, int | None]:

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from kgs_core.config import parse_settings
+from kgs_core.lake.delta.delta_lake import PinnedDelta
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicPartition
@@ -65,3 +68,42 @@ def test_of_a_partition_that_was_added_all_records_count_also_those_that_are_del
     p1 = TopicPartition("a", 1)
     kafka = Kafka(READ, firsts={TopicPartition("a", 0): 0, p1: 7})
     assert "offsets 0 to 6 were deleted" in judged(kafka, replace(VIEW, positions={0: 5, 1: None})).problem
+
+
+HOUR_MS = 3_600_000
+
+
+def test_late_rows_are_counted_by_hour_and_no_file_is_read_twice(tmp_path, monkeypatch):
+    lake = {"root": str(tmp_path)}
+    settings = parse_settings(text_of(lake=lake, topics=[{"topic": "a", "table": "t"}]).encode(), "test", {})
+    read, real = [], PinnedDelta.read
+    monkeypatch.setattr(PinnedDelta, "read", lambda self, file, names: read.append(file) or real(self, file, names))
+
+    def add(*rows, mode="append"):
+        """(partition, offset, timestamp in ms, topic id); a look afterwards."""
+        partitions, offsets, stamps, ids = zip(*rows, strict=True)
+        columns = {
+            "_topic_id": pa.array(ids),
+            "_partition": pa.array(partitions, pa.int32()),
+            "_offset": pa.array(offsets, pa.int64()),
+            "_timestamp": pa.array([stamp * 1000 for stamp in stamps], pa.timestamp("us", tz="UTC")),
+        }
+        write_deltalake(tmp_path / "t", pa.table(columns), mode=mode)
+        looks._lake._pinned["t"] = looks._lake._lake.pin("t")
+
+    def late(before, positions, until_ms=2 * HOUR_MS):
+        read.clear()
+        view = replace(VIEW, positions=positions, version=looks._lake.pinned("t").version)
+        return dict(looks.late_rows([view], {"i": before}, until_ms)), len(read)
+
+    with CompleteView(settings) as looks:
+        add((0, 0, 5, "i"), (1, 1_000_000, 5, "i"))
+        add((0, 1, 6, "i"), (0, 2, HOUR_MS, "i"), (0, 3, 2 * HOUR_MS, "i"), (1, 0, 6, "i"), (0, 7, 6, "other"))
+        first, now = {0: 1, 1: 1_000_001}, {0: 4, 1: 1_000_001}
+        assert late(first, now) == ({0: 1, HOUR_MS: 1}, 2)
+        assert late(now, now) == ({}, 0)
+        add((0, 4, 7, "i"), (2, 0, 7, "i"))
+        then = {0: 5, 1: 1_000_001, 2: None}
+        assert late(now, then) == ({0: 2}, 1), "partitions' offsets are far apart"
+        assert late(now, then) == ({0: 2}, 3), "a look whose outcome was lost"
+        assert late(first, then) == ({0: 3, HOUR_MS: 1}, 3), "a look of another process"
