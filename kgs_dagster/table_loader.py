@@ -70,14 +70,15 @@ def _rows(settings: Settings, table: str, window: tuple[datetime, datetime] | No
     pinned = open_lake(settings.lake).pin(table)
     if pinned is None:
         raise ConfigError([f"table {table}: not there yet: a consumer makes it"])
-    columns = [str(each["name"]) for each in pinned.description().fields]
+    schema = pinned.schema
     stamps = None if window is None else OffsetRange(*(int(each.timestamp() * 1000) for each in window))
-    parts = [pinned.read(file, columns) for file in pinned.files(stamps_ms=stamps)]
-    rows = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({c: [] for c in columns})
-    if window is None:
-        return rows
-    start, end = (pa.scalar(each, pa.timestamp("us", tz="UTC")) for each in window)
-    return rows.filter((pc.field("_timestamp") >= start) & (pc.field("_timestamp") < end)) if parts else rows
+    parts = (pinned.read(file, schema.names) for file in pinned.files(stamps_ms=stamps))
+    if window is not None:
+        start, end = (pa.scalar(each, pa.timestamp("us", tz="UTC")) for each in window)
+        wanted = (pc.field("_timestamp") >= start) & (pc.field("_timestamp") < end)
+        parts = (part.filter(wanted) for part in parts)
+    # A column that came later is in no old file, and an hour may have no file
+    return pa.concat_tables([schema.empty_table(), *parts], promote_options="permissive")
 
 
 def _as(rows: pa.Table, kind: Any) -> Any:

@@ -167,6 +167,10 @@ class PinnedTable(Protocol):
     def description(self) -> TableDescription:
         """Columns, and the words about the table."""
 
+    @property
+    def schema(self) -> Any:
+        """Columns with their types, as a pyarrow schema."""
+
     def check_readable(self, columns: Collection[str]) -> None:
         """Whether the rows of the table are those of its files, with these columns.
 

@@ -68,6 +68,15 @@ def test_of_complete_hours_only_the_rows_of_the_partition_are_read(loader, parti
     assert sorted(loaded(loader, HOURS, pd.DataFrame, partitions, partition)["n"]) == expected
 
 
+@pytest.mark.parametrize("day", ["2026-11-01", "2026-11-03"])
+def test_columns_have_their_types_also_where_no_file_has_them(loader, tmp_path, day):
+    stamps = pa.array([DAY + timedelta(days=9)], pa.timestamp("us", tz="UTC"))
+    later = pa.table({"n": pa.array([1], pa.int64()), "_timestamp": stamps, "word": ["x"]})
+    write_deltalake(tmp_path / "lake/bronze/orders", later, mode="append", schema_mode="merge")
+    found = loaded(loader, HOURS, pa.Table, dg.DailyPartitionsDefinition("2026-11-01"), day)
+    assert found.schema == later.schema
+
+
 @pytest.mark.parametrize(
     ("key", "kind", "words"),
     [

@@ -155,6 +155,11 @@ class PinnedDelta:
         fields = json.loads(self._handle.schema().to_json())["fields"]
         return TableDescription(fields, tuple(metadata.partition_columns), metadata.description or None)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """See `PinnedTable`."""
+        return pa.schema(self._handle.schema().to_arrow())
+
     def check_readable(self, columns: Collection[str]) -> None:
         """See `PinnedTable`."""
         missing = set(columns) - {field.name for field in self._handle.schema().fields}
