@@ -128,6 +128,8 @@ def test_no_record_that_was_said_to_be_there_is_missing(kafka, admin, topic_pref
         found = story.ask()
         assert (found.until_ms, found.held_by) == (written - LATENESS_S * 1000, TopicPartition(topic, 1)), "not visible"
         story.within.abort_transaction(30)
+        ends, tps = admin.offsets, story.sink.tps  # Kafka writes the markers when it has answered
+        wait_until(lambda: ends(tps, "latest", committed_reads=True) == ends(tps, "latest"), 10, "the end of it")
         while story.read(1_000_000):
             pass
         before = now_ms()
