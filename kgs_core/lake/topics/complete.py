@@ -16,9 +16,11 @@ from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule.completeness import Completeness, PartitionEdge, completeness
-from kgs_core.lake.rule.positions import CLOSED
+from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.discovery import refuse_unknown_tables
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView
+from kgs_core.lake.topics.topic_table import earlier_topic_ids
 from kgs_core.model import OffsetRange, TopicPartition, grouped
 from kgs_core.system.closing import Closing
 
@@ -136,13 +138,26 @@ class CompleteView(Closing):
         every = [self._hours(view.topic) for view in views]
         lateness_s = max(LATENESS_S if hours is None else hours.lateness_s for hours in every)
         for view in views:
-            if view.topic_id is None or ids.get(view.topic) != view.topic_id:
-                return Completeness(table, None, lateness_s, problem=f"topic {view.topic}: deleted, or made again")
-            if view.version is None or len(view.positions) < view.partitions:
-                # A table that is not there yet has no rows of records that may be there; one that is away, too
-                return Completeness(table, None, lateness_s, problem="not there yet, or cannot be read")
+            if problem := self._problem_of(view, ids.get(view.topic)):
+                return Completeness(table, None, lateness_s, problem=problem)
         mine = [edges[TopicPartition(view.topic, p)] for view in views for p in range(view.partitions)]
         return completeness(table, mine, asked_ms, lateness_s)
+
+    def _problem_of(self, view: TableView, topic_id: str | None) -> str:
+        """Why nothing is known of a topic that has this id now; empty: its positions count."""
+        if view.topic_id is None or topic_id != view.topic_id:
+            return f"topic {view.topic}: deleted, or made again"
+        if view.version is None or len(view.positions) < view.partitions:
+            # A table that is not there yet has no rows of records that may be there; one that is away, too
+            return "not there yet, cannot be read, or handed over"
+        if not _is_started(view):
+            ids = AppIds(self._settings.group, view.topic, view.topic_id)
+            try:
+                is_new = not earlier_topic_ids(open_lake(self._settings.lake), view.table, ids)
+            except KgsError as e:
+                return str(e)
+            return "" if is_new else f"topic {view.topic}: made again, and not begun: see `kgs status`"
+        return ""
 
     def _hours(self, topic: str) -> CompleteHours | None:
         rule = self._settings.rule_of(topic)
@@ -174,10 +189,13 @@ def _late(rows: pa.Table, before: Positions, until_ms: int) -> Counter[int]:
     return found
 
 
+def _is_started(view: TableView) -> bool:
+    return any(at is not None for at in view.positions.values())
+
+
 def _places(view: TableView) -> dict[TopicPartition, int | None]:
     """Next offset to read of each partition of a topic; of one that came after the first start that is 0."""
-    is_started = any(at is not None for at in view.positions.values())
-    start = 0 if is_started else None
+    start = 0 if _is_started(view) else None
     found = {p: view.positions.get(p) for p in range(view.partitions)}
     return {TopicPartition(view.topic, p): start if at is None else at for p, at in found.items()}
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from kgs_core.config import parse_settings
 from kgs_core.lake.delta.delta_lake import PinnedDelta
+from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicPartition
@@ -107,3 +108,27 @@ def test_late_rows_are_counted_by_hour_and_no_file_is_read_twice(tmp_path, monke
         assert late(now, then) == ({0: 2}, 1), "partitions' offsets are far apart"
         assert late(now, then) == ({0: 2}, 3), "a look whose outcome was lost"
         assert late(first, then) == ({0: 3, HOUR_MS: 1}, 3), "a look of another process"
+
+
+def test_of_a_topic_that_was_made_again_nothing_is_complete_before_it_has_begun(tmp_path):
+    """What was unread of its former life is in no log."""
+    settings = parse_settings(
+        text_of(lake={"root": str(tmp_path)}, topics=[{"topic": "a", "table": "t"}]).encode(), "test", {}
+    )
+    empty, begun = Kafka(dict.fromkeys(READ, 0)), replace(VIEW, positions={0: 0, 1: 0})
+    made = replace(VIEW, positions={0: None, 1: None})
+    with CompleteView(settings) as view:
+        view._admin = view._times = empty
+        for life, expected in (("i", ""), ("former", "topic a: made again")):
+            app = Transaction(AppIds(settings.group, "a", life).position(0), 5)
+            write_deltalake(
+                tmp_path / "t",
+                pa.table({"n": [1]}),
+                mode="append",
+                commit_properties=CommitProperties(app_transactions=[app]),
+            )
+            (found,) = view.judged(LakeSnapshot((made,), ()), ASKED_MS)
+            assert found.problem.startswith(expected)
+            assert (found.until_ms is None) == bool(expected)
+        (found,) = view.judged(LakeSnapshot((begun,), ()), ASKED_MS)
+        assert found.until_ms is not None
