@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import TypeAdapter, ValidationError
 
+from kgs_core.errors import one_line
 from kgs_core.model import grouped
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.settings import GroupConfig
@@ -130,7 +131,11 @@ def _events(
             words.append(f"{name}: {least}")
             continue
         last = _taken_up(before.get(key.to_user_string()), since_ms := _since_ms(asset))
-        late = _late(view, topics, last, since_ms) if last.positions else Counter[int]()
+        try:
+            late = _late(view, topics, last, since_ms) if last.positions else Counter[int]()
+        except Exception as e:  # noqa: BLE001 - stores and pyarrow raise what they like; other tables' hours go on
+            words.append(f"{name}: late rows: {type(e).__name__}: {one_line(e)}")
+            continue
         hours = range(last.until_ms, min(least, last.until_ms + MOST_AT_ONCE * HOUR_MS) - HOUR_MS + 1, HOUR_MS)
         earlier = range(max(since_ms, last.since_ms - MOST_AT_ONCE * HOUR_MS), last.since_ms, HOUR_MS)
         events += [_event(key, hour) for hour in (*earlier, *hours)] + [

@@ -1,6 +1,7 @@
 """Complete hours of a table: which partitions of its asset are materialized at which look."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -73,6 +74,32 @@ def test_what_is_not_known_changes_nothing_and_is_said():
     tick = complete_hours_sensor(group(topics=TOPICS), lambda: view).evaluate_tick(dg.build_sensor_context())
     assert (tick.asset_events, tick.cursor) == ([], "{}")
     assert "orders:0: deleted" in tick.skip_message
+
+
+def test_a_table_whose_late_rows_cannot_be_read_holds_up_no_other():
+    both = TOPICS.replace("{topic: other}", "{topic: other, complete_hours: {since: 2026-11-01}}")
+
+    class Broken(Looks):
+        def look(self):
+            other = replace(VIEW, topic="other", table="other")
+            until = self.looks[0][0]
+            return LakeSnapshot((VIEW, other), ()), tuple(
+                Completeness(name, until, 60.0) for name in ("bronze/orders", "other")
+            )
+
+        def late_rows(self, views, before, until_ms):
+            if views[0].table == "other":
+                return super().late_rows(views, before, until_ms)
+            raise FileNotFoundError("gone")
+
+    view = Broken((SINCE_MS + HOUR_MS, []))
+    sensor = complete_hours_sensor(group(topics=both), lambda: view)
+    first = sensor.evaluate_tick(dg.build_sensor_context())
+    assert len(first.asset_events) == 2
+    view.looks = [(SINCE_MS + 2 * HOUR_MS, [])]
+    second = sensor.evaluate_tick(dg.build_sensor_context(cursor=first.cursor))
+    assert [e.asset_key.path[-1] for e in second.asset_events] == ["other_hours"]
+    assert "orders: late rows: FileNotFoundError: gone" in second.skip_message
 
 
 def test_hours_go_back_no_further_than_one_tick_can_record():

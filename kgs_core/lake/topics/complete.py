@@ -112,15 +112,15 @@ class CompleteView(Closing):
             problem = "; ".join(snapshot.problems)
             return tuple(Completeness(name, None, 0.0, problem=problem) for name in _names(snapshot.tables))
         places = {tp: at for view in snapshot.tables for tp, at in _places(view).items()}
-        ends = self._offsets(places, "latest")
-        unread = {tp: at or 0 for tp, at in places.items() if ends.get(tp) != (at or 0)}
         try:
+            ends = self._offsets(places, "latest")
+            unread = {tp: at or 0 for tp, at in places.items() if ends.get(tp) != (at or 0)}
             times: Mapping[TopicPartition, int] = self._times.at(unread, self._timeout_s) if unread else {}
+            # Behind the times: what is deleted meanwhile must not be passed over by the time of what is left
+            firsts = self._offsets(places, "earliest")
             ids = self._admin.topic_ids([view.topic for view in snapshot.tables])
         except KgsError as e:
             return tuple(Completeness(name, None, 0.0, problem=str(e)) for name in _names(snapshot.tables))
-        # Last: what is deleted meanwhile must not be passed over by the time of what is left
-        firsts = self._offsets(places, "earliest")
         edges = {tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp), times.get(tp)) for tp, at in places.items()}
         return tuple(
             self._of(table, views, edges, ids, asked_ms)

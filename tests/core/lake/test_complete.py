@@ -7,6 +7,7 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from kgs_core.config import parse_settings
+from kgs_core.errors import TransientError
 from kgs_core.lake.delta.delta_lake import PinnedDelta
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.complete import CompleteView
@@ -132,3 +133,14 @@ def test_of_a_topic_that_was_made_again_nothing_is_complete_before_it_has_begun(
             assert (found.until_ms is None) == bool(expected)
         (found,) = view.judged(LakeSnapshot((begun,), ()), ASKED_MS)
         assert found.until_ms is not None
+
+
+@pytest.mark.parametrize("which", ["latest", "earliest"])
+def test_while_kafka_does_not_answer_nothing_is_known_and_nothing_raised(which, monkeypatch):
+    def each_offset(_self, tps, asked):
+        if asked == which:
+            raise TransientError("Kafka is away")
+        return dict(READ)
+
+    monkeypatch.setattr(Kafka, "each_offset", each_offset)
+    assert judged(Kafka(READ), VIEW).problem == "Kafka is away"
