@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -29,6 +29,16 @@ Positions = Mapping[str, Mapping[int, int]]
 _TIMEOUT_S = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class _LateRows:
+    """Late rows of a table that were `found` between the positions `before` and `now`, in these files of it."""
+
+    before: Positions
+    now: Positions
+    files: frozenset[str]
+    found: Counter[int]
+
+
 class CompleteView(Closing):
     """Looks again and again at how far tables are complete. Used by one thread at a time; a context manager."""
 
@@ -45,7 +55,7 @@ class CompleteView(Closing):
         self._lake = LakeView(settings, timeout_s)
         self._admin = admin_of(settings, timeout_s)
         self._times = RecordTimes(settings, committed=False)
-        self._seen: dict[str, tuple[Positions, frozenset[str]]] = {}
+        self._seen: dict[str, _LateRows] = {}
 
     def close(self) -> None:
         """End the connections."""
@@ -73,7 +83,8 @@ class CompleteView(Closing):
     def late_rows(self, views: Collection[TableView], before: Positions, until_ms: int) -> Counter[int]:
         """Rows at or behind the positions `before` with timestamps earlier than `until_ms`: start of hour, ms -> rows.
 
-        Reads each file once, where `before` is what the former call has seen; otherwise all files that may have such.
+        Reads each file once, where `before` is what the former call has seen, or was asked (its caller has not waited
+        for the answer); otherwise all files that may have such.
 
         Args:
             views: of the last look, of all topics of the table.
@@ -85,9 +96,12 @@ class CompleteView(Closing):
             return Counter()
         before = {view.topic_id or "": before.get(view.topic_id or "", {}) for view in views}
         now, stamps_ms = positions_of(views), OffsetRange(0, until_ms)
-        seen, known = self._seen.get(table, ({}, frozenset()))
-        if before == seen:
-            names = set(pinned.files(stamps_ms=stamps_ms)) - known
+        last, found = self._seen.get(table), Counter[int]()
+        from_: Positions = before
+        if last is not None and before in (last.now, last.before):
+            names = set(pinned.files(stamps_ms=stamps_ms)) - last.files
+            if before != last.now:
+                found, from_ = last.found, last.now
         else:
             moved = [
                 before[id_].get(p, 0) for id_, of in now.items() for p, at in of.items() if at > before[id_].get(p, 0)
@@ -95,10 +109,9 @@ class CompleteView(Closing):
             # The table may be newer than what was seen of its topics
             least = min(moved, default=None) if all(view.version == pinned.version for view in views) else 0
             names = set() if least is None else set(pinned.files(OffsetRange(least, CLOSED), stamps_ms=stamps_ms))
-        found: Counter[int] = Counter()
-        for name in sorted(names):
-            found += _late(pinned.read(name, [*IDENTITY, "_timestamp"]), before, until_ms)
-        self._seen[table] = now, frozenset(pinned.files())
+        parts = (_late(pinned.read(name, [*IDENTITY, "_timestamp"]), from_, until_ms) for name in sorted(names))
+        found = sum(parts, found)
+        self._seen[table] = _LateRows(before, now, frozenset(pinned.files()), found)
         return found
 
     def judged(self, snapshot: LakeSnapshot, asked_ms: int) -> tuple[Completeness, ...]:
