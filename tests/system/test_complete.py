@@ -87,6 +87,13 @@ class Story:
             return True
         return False
 
+    def read_all(self):
+        """No transaction may be open; Kafka writes their markers when it has answered."""
+        ends, tps = self.admin.offsets, self.sink.tps
+        wait_until(lambda: ends(tps, "latest", committed_reads=True) == ends(tps, "latest"), 10, "no open transaction")
+        while self.read(1_000_000):
+            pass
+
     def ask(self):
         snapshot, [found] = self.view.look()
         if found.until_ms is not None:
@@ -119,8 +126,7 @@ def test_no_record_that_was_said_to_be_there_is_missing(kafka, admin, topic_pref
         for tp in story.sink.tps:
             story.plain.produce(topic, GOOD, partition=tp.partition)
         assert story.plain.flush(10) == 0
-        while story.read(1_000_000):
-            pass
+        story.read_all()
         story.within.begin_transaction()
         written = now_ms() - 60_000
         story.within.produce(topic, GOOD, partition=1, timestamp=written)
@@ -128,10 +134,7 @@ def test_no_record_that_was_said_to_be_there_is_missing(kafka, admin, topic_pref
         found = story.ask()
         assert (found.until_ms, found.held_by) == (written - LATENESS_S * 1000, TopicPartition(topic, 1)), "not visible"
         story.within.abort_transaction(30)
-        ends, tps = admin.offsets, story.sink.tps  # Kafka writes the markers when it has answered
-        wait_until(lambda: ends(tps, "latest", committed_reads=True) == ends(tps, "latest"), 10, "the end of it")
-        while story.read(1_000_000):
-            pass
+        story.read_all()
         before = now_ms()
         found = story.ask()
         assert before <= found.until_ms + LATENESS_S * 1000 <= now_ms()
