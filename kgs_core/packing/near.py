@@ -8,13 +8,14 @@ respected.
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, grouped
 from kgs_core.packing.basics.problem import PackingProblem
 from kgs_core.packing.basics.zones import Zones
+from kgs_core.packing.classes import Classes
 
 _LEAST_GAIN = 1e-9
 _MOST_LOOKED_AT = 20_000
@@ -54,32 +55,29 @@ class _WholeShare:
         return 0.0 if zone is None else sum(speed for led, speed in self._led.items() if led != zone)
 
 
-Capacities = Callable[[ConsumerId], BytesPerSecond]
-
-
-def near(packed: Assignment, problem: PackingProblem, capacity_of: Capacities | None = None) -> Assignment:
+def near(packed: Assignment, problem: PackingProblem, classes: Classes | None = None) -> Assignment:
     """`packed`, with partitions nearer to their leaders where that is worth what it moves.
 
     Up to a weight of 1 nothing is moved for its zone's sake alone: what moves anyway, or has no consumer, goes near.
 
     Args:
-        capacity_of: packing capacity of a consumer, where they are of several classes; None: all have the problem's.
+        classes: of the consumers; None: all are alike.
     """
     if not problem.zones.weight:
         return packed
-    bins = _Bins(packed, problem, capacity_of or (lambda _: problem.capacity))
+    bins = _Bins(packed, problem, classes or Classes({}, {}))
     while bins.looked_at < _MOST_LOOKED_AT and (bins.improve() or bins.hand_on()):
         pass
     return bins.assignment
 
 
 class _Bins:
-    def __init__(self, packed: Assignment, problem: PackingProblem, capacity_of: Capacities) -> None:
+    def __init__(self, packed: Assignment, problem: PackingProblem, classes: Classes) -> None:
         self.assignment = dict(packed)
         self.looked_at = 0
         self._problem = problem
         self._zones = problem.zones
-        self._capacity_of = capacity_of
+        self._classes = classes
         self._load: dict[ConsumerId, BytesPerSecond] = defaultdict(float)
         self._count: dict[ConsumerId, int] = defaultdict(int)
         # What may move, of each consumer by the zone of its leader, from slow to fast
@@ -120,7 +118,7 @@ class _Bins:
             gains = {
                 giver: share.gain(giver, taker, self._zones)
                 for giver, share in shares.items()
-                if self._capacity_of(giver) == self._capacity_of(taker)
+                if self._is_as_good(taker, giver)
             }
             giver = max(gains, key=gains.__getitem__, default=taker)
             if gains.get(giver, 0.0) <= _LEAST_GAIN * problem.capacity:
@@ -132,6 +130,14 @@ class _Bins:
                 self._of_zone[zone].remove(giver)
             self._of_zone[known[taker]].append(taker)
         return has_changed
+
+    def _is_as_good(self, taker: ConsumerId, giver: ConsumerId) -> bool:
+        """Whether it is as large, and costs no more."""
+        classes = self._classes
+        return classes.share(taker) == classes.share(giver) and classes.price([taker]) <= classes.price([giver])
+
+    def _capacity_of(self, consumer: ConsumerId) -> BytesPerSecond:
+        return self._problem.capacity * self._classes.share(consumer)
 
     def _shares(self) -> dict[ConsumerId, list[TopicPartition]]:
         return grouped((consumer, partition) for partition, consumer in self.assignment.items())

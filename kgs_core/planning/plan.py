@@ -249,7 +249,7 @@ def _plan(name: str, step: _Step) -> Plan:
     def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
         return problem.capacity * classes.share(consumer)
 
-    packed = near(packed, problem, capacity_of)
+    packed = near(packed, problem, classes)
     if step.group.readers is not None:
         packed = to_joined(packed, step.group.readers, problem.speeds, capacity_of)
     target, had = dict(sorted(packed.items())), step.group.had

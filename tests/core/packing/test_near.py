@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.model import ConsumerId, TopicPartition
-from kgs_core.packing import ALGORITHMS, PackingProblem, Zones, near, rscore
+from kgs_core.packing import ALGORITHMS, Classes, PackingProblem, Size, Zones, near, rscore
 from tests.core.packing.test_properties import CAPACITY, bounded_problems
 
 zone = st.sampled_from("abc")
@@ -46,7 +46,8 @@ def loads(assignment, problem):
 @given(problem=zoned_problems(), larger=st.dictionaries(st.integers(1, 12), st.sampled_from([1.5, 2.0]), max_size=6))
 def test_consumers_of_several_classes_are_filled_each_to_its_own_capacity(problem, larger):
     packed = ALGORITHMS["bfd"](problem, Random(0))
-    found = near(packed, problem, lambda c: CAPACITY * larger.get(c, 1.0))
+    sizes = {str(size): Size(CAPACITY * size, size) for size in (1.0, 1.5, 2.0)}
+    found = near(packed, problem, Classes(sizes, {c: str(size) for c, size in larger.items()}))
     before, after = loads(packed, problem), loads(found, problem)
     for consumer, load in after.items():
         alike = [was for c, was in before.items() if larger.get(c, 1.0) == larger.get(consumer, 1.0)]

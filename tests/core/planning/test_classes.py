@@ -113,6 +113,16 @@ def test_what_a_plan_cannot_place_is_said_by_each_consumers_own_capacity():
     assert plan({A: 180.0}).overloaded == ()
 
 
+def test_what_was_moved_to_a_cheaper_consumer_is_not_brought_back_for_its_zone():
+    settings = packing(
+        {"own": {"price_per_hour": 1}, "spot": {"price_per_hour": 0.1}}, cross_zone_weight=1, consumer_weight="fewest"
+    )
+    one = ConsumerId(1)
+    group = Group(dict.fromkeys((A, B), one), classes={one: "own"}, zones={one: "a"})
+    found = make_plan(Load({A: 40.0, B: 40.0}, zones={A: "a", B: "a"}), group, settings, lambda: Random(0))
+    assert [found.classes[consumer] for consumer in found.load] == ["spot"]
+
+
 def watched(target, of, **more):
     return Watched(target, target, frozenset(target.values()), classes=of, **more)
 
