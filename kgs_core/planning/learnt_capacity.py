@@ -181,7 +181,7 @@ def capacity_of(
     """
     if not packing.learns_capacity:
         return Capacity(packing, learnt, None)
-    memory = _in_use(_as_first(learnt, packing).memory, standing) or (
+    memory = _in_use(_as_first(learnt, packing, standing).memory, standing) or (
         None if first is None else LearntCapacity(first, "", "")
     )
     if memory is None:
@@ -190,9 +190,10 @@ def capacity_of(
     return Capacity(packing.with_flat_out(memory.bytes_per_s, found), learnt, memory)
 
 
-def _as_first(learnt: Learnt, packing: PackingSettings) -> Learnt:
-    """`learnt`; where nothing is of the first class, it is taken from another one."""
-    if learnt.bytes_per_s is not None or not learnt.classes:
+def _as_first(learnt: Learnt, packing: PackingSettings, standing: LearntCapacity | None) -> Learnt:
+    """`learnt`; where nothing is, or stands, of the first class, it is taken from another one."""
+    stands = standing is not None and _is_same(learnt, standing)
+    if learnt.bytes_per_s is not None or not learnt.classes or stands:
         return learnt
     name, bytes_per_s = next(iter(learnt.classes.items()))
     return replace(learnt, bytes_per_s=bytes_per_s / _size(packing, name, Learnt(), bytes_per_s, {}))
@@ -217,9 +218,13 @@ def _size(
 def _in_use(new: LearntCapacity | None, standing: LearntCapacity | None) -> LearntCapacity | None:
     if new is None or standing is None:
         return new or standing
-    is_same = (new.version, new.config_hash) == (standing.version, standing.config_hash)
     is_near = abs(new.bytes_per_s - standing.bytes_per_s) <= DEADBAND * standing.bytes_per_s
-    return standing if is_same and is_near else new
+    return standing if _is_same(new, standing) and is_near else new
+
+
+def _is_same(new: Learnt | LearntCapacity, standing: LearntCapacity) -> bool:
+    """Whether both are of consumers of one version and configuration."""
+    return (new.version, new.config_hash) == (standing.version, standing.config_hash)
 
 
 def _stored(found: FlatOut, bytes_per_offset: BytesPerOffset) -> BytesPerSecond | None:

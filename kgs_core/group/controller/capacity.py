@@ -60,6 +60,12 @@ def capacity_seen(
     return capacity_of(packing, learnt, target.learnt, first, sizes)
 
 
+def capacities_to_keep(packing: PackingSettings, target: Target | None) -> Mapping[str, BytesPerSecond]:
+    """Of the classes that have had consumers, as they are packed to now: else what is learnt would go with the last."""
+    sizes = packing.classes_of({}).sizes
+    return {name: sizes[name].capacity for name in (target.classes if target is not None else ()) if name in sizes}
+
+
 def classes_after(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
     """Classes of the consumers of this step; capacities are those that the Target was packed to."""
     unsaid = dict.fromkeys(target.consumers, "")  # who runs without a class is of the first
@@ -71,4 +77,5 @@ def classes_after(step: Replacement, state: ControllerState, target: Target) -> 
     new = classes.cheapest_for(load) if leaver is None else classes.name(leaver)  # who is to take over from it
     chosen = classes.with_new({*step.assignment.values(), *step.spares}, new)
     known = {name: found.capacity for name, found in target.classes.items()}
-    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)))
+    kept = {name: capacity for name, capacity in known.items() if name in classes.sizes}
+    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)), kept)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.group.controller.capacity import capacity_in_use, classes_after, packing_in_use
+from kgs_core.group.controller.capacity import capacities_to_keep, capacity_in_use, classes_after, packing_in_use
 from kgs_core.group.controller.change_progress import with_times
 from kgs_core.group.controller.idleness import blind_load, due_sleep, waking_reason
 from kgs_core.group.controller.measuring import remembered
@@ -184,7 +184,7 @@ def _packed(
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
         applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
-        classes=of_target(plan.classes, plan.capacity_of),
+        classes=of_target(plan.classes, plan.capacity_of, capacities_to_keep(packing, state.target)),
     )
     return TargetDecision(
         _completed(target, state, len(plan.moves)),

@@ -113,7 +113,8 @@ class Target:
             it any more, whatever is started later.
         applied_ms: the newest `DesiredState.apply_ms` that this Target or an earlier one has answered; None: none.
         idle: why nobody reads: everything is read; None: the group is awake.
-        classes: class -> its consumers; `capacity` is that of the first class. Empty without classes of consumers.
+        classes: class -> its consumers, none where only its capacity is remembered; `capacity` is that of the first
+            class. Empty without classes of consumers.
     """
 
     algorithm: Annotated[Label, Field(min_length=1)]

@@ -141,11 +141,13 @@ class ClassOfTarget:
 
 
 def of_target(
-    classes: Mapping[ConsumerId, str], capacity_of: Callable[[ConsumerId], float]
+    classes: Mapping[ConsumerId, str], capacity_of: Callable[[ConsumerId], float], known: Mapping[str, float]
 ) -> dict[str, ClassOfTarget]:
-    """Class -> its consumers, from the class of each."""
+    """Class -> its consumers, from the class of each; `known` are capacities to keep of classes that have none."""
     by_name = grouped((name, consumer) for consumer, name in sorted(classes.items()))
-    return {name: ClassOfTarget(tuple(by_name[name]), capacity_of(by_name[name][0])) for name in sorted(by_name)}
+    found = {name: ClassOfTarget((), capacity) for name, capacity in known.items()}
+    found |= {name: ClassOfTarget(tuple(each), capacity_of(each[0])) for name, each in by_name.items()}
+    return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True)

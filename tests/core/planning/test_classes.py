@@ -61,6 +61,18 @@ def test_what_is_learnt_of_each_class(learnt, sizes, first, large):
     assert (size(found, "small"), size(found, "large")) == (1.0, pytest.approx(large))
 
 
+@pytest.mark.parametrize(
+    ("config", "first", "large"),
+    [("a", 100.0, 1.5), ("b", 75.0, 2.0), ("", 75.0, 2.0)],
+    ids=["as now", "other", "first"],
+)
+def test_what_the_first_class_is_known_to_read_counts_while_none_of_it_is_there(config, first, large):
+    stands = LearntCapacity(100.0, "1" if config else "", config)
+    found = capacity_of(learns(), Learnt(None, "1", "a", classes={"large": 150.0}), stands)
+    assert found.packing.consumer_capacity == pytest.approx(first * CONSUMER_SHARE)
+    assert size(found, "large") == pytest.approx(large)
+
+
 def test_the_first_measurement_is_of_the_first_class():
     found = capacity_of(learns(), Learnt(), LearntCapacity(50.0, "", ""))
     assert (found.packing.consumer_capacity, size(found, "large")) == (50.0 * CONSUMER_SHARE, 2.0)

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from kgs_core.group.controller.capacity import packing_in_use
 from kgs_core.group.membership.member import MembershipTiming
 from kgs_core.group.protocol import FlatOut
 from kgs_core.planning.load import Load
@@ -89,3 +90,23 @@ def test_of_a_size_that_is_not_known_nothing_is_learnt():
     all_read(world, 0.5)
     world.rounds(200)
     assert readers(world) == 2
+
+
+def test_what_is_learnt_of_a_class_is_known_when_none_of_its_consumers_is_left():
+    """Else it would be taken for what its processors promise, and tried again and again."""
+    cpus = {"small": "1", "large": "4"}
+    classes = {name: {"price_per_hour": cpu, "resources": {"requests": {"cpu": cpu}}} for name, cpu in cpus.items()}
+    world = group({**LEARNT, "classes": classes, "consumer_weight": "fewest"})
+    world.load = replace(world.load, speeds=world.load.speeds | {tp("a"): 160.0})
+    world.until(lambda: "large" in world.controller.state.target.classes, 100)
+    for _ in range(200):
+        for process in world.fleet.living():
+            reads = {"small": 1.0, "large": 2.0}[process.consumer_class]
+            process.flat_out = FlatOut(FLAT_OUT * reads, 120.0, 0.0, 1000, 1000, dict.fromkeys(NAMES, 200), "x")
+        world.rounds(1)
+    world.load = replace(world.load, speeds=dict.fromkeys(world.load.speeds, 10.0))
+    world.rounds(200)
+    assert set(world.controller.state.target.class_of.values()) == {"small"}
+    world.start_controller()
+    world.rounds(100)
+    assert packing_in_use(world.controller.state).size("large") == pytest.approx(2.0)
