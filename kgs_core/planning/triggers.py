@@ -165,7 +165,11 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     conditions = exit_conditions(load, watched, settings)
     if not conditions:
         return NoRun()
-    plan = make_plan(load, watched.group(), settings, new_random)
+    weight = settings.cross_zone_weight
+    if all(condition.reason is not Reason.TIMEOUT for condition in conditions):
+        weight = min(weight, 1.0)  # what must move goes near, and nothing else moves for its zone: see `near`
+    by = settings.model_copy(update={"cross_zone_weight": weight})
+    plan = make_plan(load, watched.group(), by, new_random)
     return judge(plan, conditions, load, watched, settings)
 
 

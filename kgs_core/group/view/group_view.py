@@ -158,8 +158,8 @@ class GroupView:
         )
 
     def zones(self) -> Mapping[ConsumerId, str]:
-        """Zone of each consumer whose newest incarnation reports one."""
-        reports = ((consumer, member.report) for consumer, member in self.newest().items())
+        """Zone of each consumer whose newest incarnation lives and reports one; the next may start in another."""
+        reports = ((consumer, member.report) for consumer, member in self.newest().items() if not member.ended)
         return {consumer: report.zone for consumer, report in reports if report is not None and report.zone}
 
     def joined(self, suspected: Collection[Incarnation] = frozenset()) -> frozenset[ConsumerId]:

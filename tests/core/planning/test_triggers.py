@@ -40,10 +40,12 @@ def decided(speeds_of, calm, packing, new_random, assigned, tp):
 def zoned(speeds_of, calm, packing, new_random, assigned, tp):
     """What is decided at a weight, where partitions are led in these zones."""
 
-    def decide_on(weight, watched=None, **leaders):
+    def decide_on(weight, watched=None, speeds=None, **leaders):
         given = {**CROSSED, "current": GROUP, "target": GROUP, **(watched or {})}
         seen = replace(calm, **given | {name: assigned(given[name]) for name in ("current", "target")})
-        load = Load(speeds_of(a=50, b=40, c=50), zones={tp(name): zone for name, zone in leaders.items()})
+        load = Load(
+            speeds_of(**speeds or {"a": 50, "b": 40, "c": 50}), zones={tp(name): zone for name, zone in leaders.items()}
+        )
         return decide(load, seen, packing(cross_zone_weight=weight), new_random)
 
     return decide_on
@@ -100,6 +102,14 @@ def test_reading_across_zones_is_ended_where_that_is_worth_its_moves(weight, tar
     if target is not None:  # and when that is done, nothing more is
         assert isinstance(zoned(weight, {"current": target, "target": target}, a="y", b="x", c="x"), NoRun)
         assert (found.plan.cross_zone_bytes_per_s, found.plan.rscore) == (0.0, 1.0)
+
+
+def test_what_is_forced_moves_nothing_else_for_its_zone(zoned):
+    forced, speeds = {"since_packing_s": 0.0}, {"a": 80, "b": 60, "c": 90}
+    found = zoned(8.0, forced, speeds, a="y", b="x", c="x")
+    assert reasons(found) == [Reason.OVERLOADED]
+    assert found.plan.target == zoned(0.0, forced, speeds, a="y", b="x", c="x").plan.target
+    assert zoned(8.0, {}, speeds, a="y", b="x", c="x").plan.target != found.plan.target
 
 
 def test_zones_that_are_not_known_move_nothing(zoned):

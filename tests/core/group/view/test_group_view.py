@@ -207,6 +207,13 @@ def test_who_reads_what_is_worked_out_again_only_where_somebody_reports_other_pa
     assert add(view, at(30, gives("1a", "q")), at(31, report("2a", "qr", sequence=5))).current() == view.current()
 
 
+def test_the_zone_of_a_process_that_has_ended_is_not_that_of_the_next_one():
+    first, second = (at(n, replace(report(f"{n}a"), zone="x")) for n in (1, 2))
+    view = view_of(first, second)
+    assert view.zones() == {1: "x", 2: "x"}
+    assert add(view, at(3, heartbeat("2a", 1, Phase.ENDED))).zones() == {1: "x"}
+
+
 def test_of_two_claims_the_newest_incarnation_of_a_consumer_counts():
     """1b joined last, but 1a is not the newest of its consumer: what 2a has counts more."""
     view = view_of(at(0, report("2a", "p")), at(1, report("1a", "p")), at(2, report("1b")))
