@@ -1,7 +1,7 @@
 """The section of kgs.yaml that says how much a consumer reads, and by which algorithm partitions are packed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, model_validator
@@ -152,11 +152,12 @@ class PackingSettings(Section):
             return one.consumer_capacity_bytes_per_s / self.consumer_capacity
         return one.cpu / first.cpu if one.cpu and first.cpu else 1.0
 
-    def classes_of(self, consumers: Mapping[ConsumerId, str]) -> Classes:
+    def classes_of(self, consumers: Mapping[ConsumerId, str], quarantined: Collection[ConsumerId] = ()) -> Classes:
         """Classes to pack with, for consumers of these classes."""
         return Classes(
             {name: Size(self.packing_capacity * self.size(name), one.price) for name, one in self.classes.items()},
             consumers,
+            frozenset(consumers[each] for each in quarantined if each in consumers),
         )
 
     @property

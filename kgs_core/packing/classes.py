@@ -36,15 +36,22 @@ class Classes:
         sizes: class -> capacity and price, > 0; the first is that of a consumer of whom nothing else is known. Empty:
             all consumers are alike.
         of: class of each consumer that runs or is being started; others can be of any.
+        failing: classes that a consumer cannot be started as: no new one is of these, unless all are.
     """
 
     sizes: Mapping[str, Size]
     of: Mapping[ConsumerId, str]
+    failing: frozenset[str] = frozenset()
 
     @property
     def cheapest(self) -> float:
         """Price of the cheapest class."""
         return min(size.price for size in self.sizes.values())
+
+    @property
+    def usable(self) -> Mapping[str, Size]:
+        """Those that a new consumer may be of."""
+        return {name: size for name, size in self.sizes.items() if name not in self.failing} or self.sizes
 
     def name(self, consumer: ConsumerId) -> str:
         """Class of a consumer that runs; the first one, if kgs.yaml does not have it."""
@@ -71,13 +78,13 @@ class Classes:
     def with_new(self, consumers: Collection[ConsumerId], new: str) -> "Classes":
         """Classes of these consumers alone; a new one has the class `new`."""
         names = {consumer: self.name(consumer) if consumer in self.of else new for consumer in sorted(consumers)}
-        return Classes(self.sizes, names)
+        return replace(self, of=names)
 
     def cheapest_for(self, load: BytesPerSecond) -> str:
         """The cheapest class of those that can read so much; the largest, if none can."""
-        fitting = [name for name, size in self.sizes.items() if load <= size.capacity * (1 + _ROUNDING)]
+        fitting = [name for name, size in self.usable.items() if load <= size.capacity * (1 + _ROUNDING)]
         if not fitting:
-            return max(self.sizes, key=lambda name: self.sizes[name].capacity)
+            return max(self.usable, key=lambda name: self.sizes[name].capacity)
         return min(fitting, key=lambda name: self.sizes[name].price)
 
 
@@ -93,7 +100,7 @@ def pack_classes(
     known = {*problem.current.values(), *problem.spares, *classes.of}
     sizes = {consumer: classes.sizes[classes.name(consumer)] for consumer in known}
     new: dict[Size, str] = {}
-    for name, size in classes.sizes.items():
+    for name, size in classes.usable.items():
         new.setdefault(size, name)
     steps = [_Trial(problem, classes, sizes, name) for name in new.values()]
     tried = [step.fitted(pack(step.problem, new_random())) for step in steps]

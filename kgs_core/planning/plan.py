@@ -244,7 +244,7 @@ def _plan(name: str, step: _Step) -> Plan:
         problem = replace(problem, consumer_weight=meant[1])
     packed, chosen = _packed(algorithm, problem, step)
     unsaid = dict.fromkeys(step.group.running, "")  # who runs without a class is of the first
-    classes = step.settings.classes_of({**unsaid, **step.group.classes, **chosen})
+    classes = step.settings.classes_of({**unsaid, **step.group.classes, **chosen}, step.group.quarantined)
 
     def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
         return problem.capacity * classes.share(consumer)
@@ -284,7 +284,7 @@ def _can(name: str, settings: PackingSettings) -> bool:
 def _packed(algorithm: str, problem: PackingProblem, step: _Step) -> Packed:
     if not _can(algorithm, step.settings):
         raise ConfigError([f"algorithm '{algorithm}' cannot pack classes of consumers: use one of {', '.join(OWN)}"])
-    classes = step.settings.classes_of(step.group.classes)
+    classes = step.settings.classes_of(step.group.classes, step.group.quarantined)
     return pack_classes(ALGORITHMS[algorithm], problem, classes, step.new_random)
 
 

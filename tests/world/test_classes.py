@@ -69,3 +69,24 @@ def test_a_replacement_keeps_the_classes(world):
     world.rounds(120)
     assert classes(at(world, 33)) == before
     assert {process.habits.version for process in world.fleet.living()} == {"2"}
+
+
+def test_a_class_that_cannot_be_started_is_done_without(world, monkeypatch):
+    assert classes(at(world, 6)) == ["small"]
+    start = world.fleet.start
+
+    def no_node_for_large(consumer, consumer_class=""):
+        run = start(consumer, consumer_class)
+        world.fleet.processes[run.handle].fails |= consumer_class == "large"
+        return run
+
+    monkeypatch.setattr(world.fleet, "start", no_node_for_large)
+    world.load = Load(dict.fromkeys(PARTITIONS, 18.0))
+    world.rounds(400)
+    target = world.view().target.message
+    assert classes(target) == ["small", "small", "small"]
+    assert len(target.quarantined) == 1, "one attempt is enough"
+    world.controller.kill()
+    world.start_controller()
+    world.rounds(100)
+    assert len(world.view().target.message.quarantined) == 1

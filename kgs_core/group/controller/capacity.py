@@ -7,9 +7,11 @@ from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import ClassOfTarget, Incarnation, LearntCapacity, Target, of_target
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.rolling_replacement import Replacement, outdated
-from kgs_core.model import BytesPerSecond
+from kgs_core.model import BytesPerSecond, ConsumerId
 from kgs_core.planning.learnt_capacity import BytesPerOffset, Capacity, capacity_of, learn
 from kgs_core.planning.overload import consumer_loads
+from kgs_core.planning.plan import Plan
+from kgs_core.planning.triggers import Watched
 
 
 def group_capacity(state: ControllerState) -> Capacity:
@@ -66,10 +68,20 @@ def capacities_to_keep(packing: PackingSettings, target: Target | None) -> Mappi
     return {name: sizes[name].capacity for name in (target.classes if target is not None else ()) if name in sizes}
 
 
-def classes_after(step: Replacement, state: ControllerState, target: Target) -> Mapping[str, ClassOfTarget]:
+def classes_planned(
+    plan: Plan, packing: PackingSettings, target: Target | None, watched: Watched
+) -> Mapping[str, ClassOfTarget]:
+    """Classes of a plan's consumers, and of those that are quarantined."""
+    failing = {consumer: watched.classes[consumer] for consumer in watched.failing & watched.classes.keys()}
+    return of_target(plan.classes, plan.capacity_of, capacities_to_keep(packing, target), failing)
+
+
+def classes_after(
+    step: Replacement, state: ControllerState, target: Target, quarantined: Collection[ConsumerId]
+) -> Mapping[str, ClassOfTarget]:
     """Classes of the consumers of this step; capacities are those that the Target was packed to."""
     unsaid = dict.fromkeys(target.consumers, "")  # who runs without a class is of the first
-    classes = packing_in_use(state).classes_of({**unsaid, **state.view.classes()})
+    classes = packing_in_use(state).classes_of({**unsaid, **state.view.classes()}, quarantined)
     if not classes.sizes:
         return {}
     leaver = next(iter(outdated(state.view, tuple(set(step.assignment.values())))), None)
@@ -78,4 +90,5 @@ def classes_after(step: Replacement, state: ControllerState, target: Target) -> 
     chosen = classes.with_new({*step.assignment.values(), *step.spares}, new)
     known = {name: found.capacity for name, found in target.classes.items()}
     kept = {name: capacity for name, capacity in known.items() if name in classes.sizes}
-    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)), kept)
+    failing = {consumer: classes.name(consumer) for consumer in quarantined if consumer in classes.of}
+    return of_target(chosen.of, lambda c: known.get(chosen.of[c], target.capacity * chosen.share(c)), kept, failing)

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kgs_core.group.controller.capacity import capacities_to_keep, capacity_in_use, classes_after, packing_in_use
+from kgs_core.group.controller.capacity import capacity_in_use, classes_after, classes_planned, packing_in_use
 from kgs_core.group.controller.change_progress import with_times
 from kgs_core.group.controller.idleness import blind_load, due_sleep, waking_reason
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
 from kgs_core.group.controller.state import ControllerState, LastMeasurement
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
-from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target, of_target
+from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
@@ -184,7 +184,7 @@ def _packed(
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
         applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
-        classes=of_target(plan.classes, plan.capacity_of, capacities_to_keep(packing, state.target)),
+        classes=classes_planned(plan, packing, state.target, watched),
     )
     return TargetDecision(
         _completed(target, state, len(plan.moves)),
@@ -298,7 +298,7 @@ def _target_of(step: Replacement, state: ControllerState, target: Target, starts
         quarantined=tuple(sorted(starts.quarantined - consumers)),
         time_ms=state.time_ms(now),
         applied_ms=step.applied_ms or target.applied_ms,
-        classes=classes_after(step, state, target),
+        classes=classes_after(step, state, target, starts.quarantined - consumers),
     )
     return _completed(new, state, _moved(step, state))
 

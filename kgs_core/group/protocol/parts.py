@@ -1,7 +1,7 @@
 """Parts of messages: members, processes, changes of the Target, terms of joining."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple, NewType
 
 from pydantic import (
@@ -141,12 +141,23 @@ class ClassOfTarget:
 
 
 def of_target(
-    classes: Mapping[ConsumerId, str], capacity_of: Callable[[ConsumerId], float], known: Mapping[str, float]
+    classes: Mapping[ConsumerId, str],
+    capacity_of: Callable[[ConsumerId], float],
+    known: Mapping[str, float],
+    failing: Mapping[ConsumerId, str],
 ) -> dict[str, ClassOfTarget]:
-    """Class -> its consumers, from the class of each; `known` are capacities to keep of classes that have none."""
+    """Class -> its consumers, from the class of each.
+
+    Args:
+        known: capacities to keep of classes that have no consumer.
+        failing: class of each consumer that is quarantined: else it would be forgotten that none of it can be started.
+    """
     by_name = grouped((name, consumer) for consumer, name in sorted(classes.items()))
     found = {name: ClassOfTarget((), capacity) for name, capacity in known.items()}
     found |= {name: ClassOfTarget(tuple(each), capacity_of(each[0])) for name, each in by_name.items()}
+    for consumer, name in failing.items():
+        if name in found:
+            found[name] = replace(found[name], consumers=tuple(sorted({*found[name].consumers, consumer})))
     return dict(sorted(found.items()))
 
 
