@@ -203,8 +203,12 @@ class LiveGroup(threading.Thread):
             tar.extractall(folder, filter="data")
 
     def _fetch(self, to: Path, pod: str, *command: str) -> None:
-        with to.open("wb") as file:
-            subprocess.run(self.kubectl.command("exec", pod, "--", *command), stdout=file, check=True, timeout=120)
+        """Reads again what kubectl has lost: of a stream that it does not know yet it discards all, with status 1."""
+        asked = self.kubectl.command("exec", pod, "--", *command)
+        for is_last in (False, False, True):
+            with to.open("wb") as file:
+                if not subprocess.run(asked, stdout=file, check=is_last, timeout=120).returncode:
+                    return
 
 
 def readers_of(found: Status) -> list[int]:
