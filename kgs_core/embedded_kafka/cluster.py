@@ -84,9 +84,10 @@ class EmbeddedKafka(Closing):
         Args:
             directory: holds settings, logs and data. Started there again, the cluster has its data and, where free,
                 its ports.
-            nodes: each is broker and controller, so three can lose one. Each has a zone of its own: `zone-1`, ...
+            nodes: each is broker and controller, so three can lose one.
             port: of the first node, the others are on the next ones; any free ones when None.
-            settings: added to every node's settings, or in the place of ours. Several nodes must want no password.
+            settings: added to every node's settings, or in the place of ours; `{node}` in a value is the node's number.
+                Several nodes must want no password.
             advertised: further listeners of each node, by name, each with the port that its clients are told (a proxy).
             log: gets a line when something will take long.
 
@@ -109,7 +110,7 @@ class EmbeddedKafka(Closing):
             for own, ports, told in zip(every, listeners, advertised, strict=False):
                 _add_listeners(own, ports, told)
             started = [
-                KafkaNode(number, directory / f"node-{number}", {**own, **(settings or {})}, launcher)
+                KafkaNode(number, directory / f"node-{number}", {**own, **_for_node(number, settings or {})}, launcher)
                 for number, own in enumerate(every, 1)
             ]
             held.callback(_end, started)
@@ -240,17 +241,19 @@ def _settings(ports: Sequence[int], controller_ports: Sequence[int]) -> list[dic
         "transaction.state.log.num.partitions": "3",
         "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": str(min(2, len(ports))),
-        "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     }
     return [
         shared
         | {
-            "broker.rack": f"zone-{number}",
             "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
             "advertised.listeners": f"CLIENT://{HOST}:{port}",
         }
-        for number, (port, controller_port) in enumerate(zip(ports, controller_ports, strict=True), 1)
+        for port, controller_port in zip(ports, controller_ports, strict=True)
     ]
+
+
+def _for_node(number: int, settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: value.replace("{node}", str(number)) for name, value in settings.items()}
 
 
 def _add_listeners(settings: dict[str, str], ports: Mapping[str, int], advertised: Mapping[str, int]) -> None:

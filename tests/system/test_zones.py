@@ -25,12 +25,16 @@ RECORDS, RECORD_BYTES = 3000, 1000
 TP = TopicPartition("zoned", 0)
 OTHERS_SHARE = 0.02
 """Of what comes over the wire: the first answers, and metadata, are any broker's."""
+ZONES = {
+    "broker.rack": "zone-{node}",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+}
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A topic led by broker 1, with a replica at broker 2 and none at broker 3."""
-    with EmbeddedKafka.start(tmp_path_factory.mktemp("zones"), 3) as kafka:
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("zones"), 3, settings=ZONES) as kafka:
         where = {"bootstrap.servers": kafka.bootstrap_servers}
         client = AdminClient(where)
         client.create_topics([NewTopic(TP.topic, 1, replica_assignment=[[1, 2]])])[TP.topic].result(30)
