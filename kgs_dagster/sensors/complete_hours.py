@@ -14,6 +14,7 @@ import dagster as dg
 from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.errors import one_line
+from kgs_core.lake.rule.completeness import HOUR_MS
 from kgs_core.model import grouped
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.settings import GroupConfig
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from kgs_core.lake.topics.stats import TableView
 
 LOOK_EVERY_S = 60
-HOUR_MS = 3_600_000
 MOST_AT_ONCE = 500
 """Hours that one tick records; the others come with the next ones."""
 _HOUR = "%Y-%m-%d-%H:%M"  # as Dagster names a partition of an hour

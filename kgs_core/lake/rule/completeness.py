@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from kgs_core.model import TopicPartition
 
+HOUR_MS = 3_600_000
 _AHEAD_MS = 60_000
 """How far clocks may be ahead of ours: the time of a record from further away says nothing of those behind it."""
 

@@ -15,7 +15,7 @@ from kgs_core.errors import KgsError, PortError, TransientError
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.files.row_schema import IDENTITY
-from kgs_core.lake.rule.completeness import Completeness, PartitionEdge, completeness
+from kgs_core.lake.rule.completeness import HOUR_MS, Completeness, PartitionEdge, completeness
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.discovery import refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
@@ -24,7 +24,6 @@ from kgs_core.lake.topics.topic_table import earlier_topic_ids
 from kgs_core.model import OffsetRange, TopicPartition, grouped
 from kgs_core.system.closing import Closing
 
-HOUR_MS = 3_600_000
 Positions = Mapping[str, Mapping[int, int]]
 _TIMEOUT_S = 3.0
 
