@@ -35,7 +35,7 @@ FEATURES = {
     "routes": r"\broute[sd]?\b|\brouting\b|\bRoute\b",
     "layout": r"\blayout\b|partition_columns",
     "evolution": r"\bevol(ve|ution)",
-    "newest rows": r"latest_by_key|LatestByKey|newest rows?",
+    "newest rows": r"latest_by_key|LatestByKey|newest_rows|NewestRows|newest rows?",
     "combined commits": r"combin(ed|ing)_?commit|\bintents?\b",
     "redrive": r"\bredriv",
     "adopt": r"\badopt",

@@ -51,8 +51,8 @@ def _table_of(group: GroupConfig, key: dg.AssetKey) -> tuple[TopicRule, str, boo
     """Rule, path and whether the key means the complete hours of a table."""
     for asset in lake_layout(group):
         found = {asset.table: (asset.rule.table, False), hours_key(asset): (asset.rule.table, True)}
-        if asset.latest is not None and asset.rule.latest_by_key is not None:
-            found[asset.latest] = (asset.rule.latest_by_key.table, False)
+        if asset.latest is not None and asset.rule.newest_rows is not None:
+            found[asset.latest] = (asset.rule.newest_rows.table, False)
         found |= {side: (path, False) for path, side in asset.sides.items()}
         if key in found:
             return asset.rule, *found[key]

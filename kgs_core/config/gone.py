@@ -1,5 +1,6 @@
 """Settings of earlier versions that are gone or have moved: what to write now."""
 
+import re
 from collections.abc import Mapping
 
 _LEARNT = "leave it out; without capacities in kgs.yaml the group learns them"
@@ -43,6 +44,8 @@ GONE: Mapping[str, str] = {
     "packing.learnt_capacity_min_percent": _LEARNT,
     "packing.max_extra_consumers_percent": "write consumer_weight: '10%' for at most 10 % more consumers",
     "registry.timeout_s": "leave it out; it is 5 s",
+    "topics.latest_by_key": "write newest_rows",
+    "topics.newest_rows.tombstones": "write deletes: remove where it was delete; ignore stays",
     "spark.master": "write spark.settings: {spark.master: ...}",
 }
 """Name in kgs.yaml, for a value that is gone with `=value` -> what to do."""
@@ -50,4 +53,5 @@ GONE: Mapping[str, str] = {
 
 def gone(name: str, value: object) -> str | None:
     """What to write instead of a setting of an earlier version; None: it is none, or still there."""
+    name = re.sub(r"\[\d+\]", "", name)
     return GONE.get(name) or (GONE.get(f"{name}={value}") if isinstance(value, str) else None)

@@ -39,7 +39,7 @@ class TableSpec:
     @property
     def latest_table(self) -> str | None:
         """Path of the derived table with the newest row of each key; None where the rule wants none."""
-        latest = self.rule.latest_by_key
+        latest = self.rule.newest_rows
         return None if latest is None else self.rule.filled(latest.table, self.topic)
 
     @property
@@ -125,7 +125,7 @@ def _bad_names(settings: Settings, specs: Collection[TableSpec]) -> Iterator[str
             )
         elif len({table.lower() for table in spec.all_tables}) < len(spec.all_tables):
             which = (
-                "its table and its latest_by_key" if spec.latest_table is not None else "its table and one of its route"
+                "its table and its newest_rows" if spec.latest_table is not None else "its table and one of its route"
             )
             yield f"topic '{spec.topic}': {which} are one, '{spec.table}': give another name"
         elif split_root(settings.lake.root).scheme and (most := _key_bytes(settings, spec)) > MOST_KEY_BYTES:

@@ -98,8 +98,8 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
             continue
         table = _free(group.key("lake", *_named(rule.table, name).split("/")), taken)
         latest = None
-        if rule.latest_by_key is not None:
-            latest = _free(group.key("lake", *_named(rule.latest_by_key.table, name).split("/")), taken)
+        if rule.newest_rows is not None:
+            latest = _free(group.key("lake", *_named(rule.newest_rows.table, name).split("/")), taken)
         paths = dict.fromkeys(rule.route.tables.values() if rule.route is not None else ())
         sides = {side: _free(group.key("lake", *_named(side, name).split("/")), taken) for side in paths}
         found[path] = LakeAsset((rule,), (topic,), table, latest, sides)

@@ -61,9 +61,9 @@ def latest_assets(group: GroupConfig, materialize: Materialize = materialize) ->
 
 
 def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
-    latest = asset.rule.latest_by_key
+    latest = asset.rule.newest_rows
     if asset.latest is None or latest is None:
-        raise ValueError("a rule without latest_by_key")
+        raise ValueError("a rule without newest_rows")
     return dg.AssetSpec(
         asset.latest,
         deps=[asset.table],

@@ -33,8 +33,8 @@ class Rule(Short):
         route: rows of two values have side tables.
         added: type of the column that the second edition of a JSON rule adds; it drops the decimal `p`.
         shared: two topics fill one table.
-        newest: "" or what `latest_by_key` does with tombstones.
-        order: of `latest_by_key`.
+        newest: "" or what `newest_rows` does with tombstones.
+        order: of `newest_rows`.
         by: its key: "_key", or the routing column.
         small: what is done in parts (merges, redrives) is done in the smallest ones.
     """

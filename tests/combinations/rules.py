@@ -19,9 +19,9 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
         "z_order_by": (rule.sorted, ["_offset"]),
         "route": (rule.route, {"column": column, "tables": sides_of(column, edition)}),
         "topic_column": (rule.shared, "topic"),
-        "latest_by_key": (
+        "newest_rows": (
             rule.newest,
-            {"table": "newest", "key": newest_key(rule), "tombstones": rule.newest, "order": rule.order},
+            {"table": "newest", "key": newest_key(rule), "deletes": rule.newest, "order": rule.order},
         ),
     }
     found |= {name: part for name, (is_wanted, part) in parts.items() if is_wanted}

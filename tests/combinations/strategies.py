@@ -21,10 +21,10 @@ def rules(draw: st.DrawFn) -> Rule:
     key = draw(st.sampled_from(("raw", "string", "json")))
     has_column = form in FIELD_FORMATS or key == "string"
     route = has_column and draw(st.sampled_from((False, False, True)))
-    newest = "" if route else draw(st.sampled_from(("", "delete", "ignore")))
+    newest = "" if route else draw(st.sampled_from(("", "remove", "ignore")))
     shared = draw(st.booleans()) and draw(st.booleans())
     order = draw(st.sampled_from(("offset", "timestamp"))) if newest else "offset"
-    if newest == "delete" and shared:
+    if newest == "remove" and shared:
         newest = "ignore"  # offsets of two topics cannot be compared, and times bring deleted keys back
     by = "_key"
     if newest == "ignore" and has_column and draw(st.booleans()):

@@ -43,9 +43,9 @@ FOUND = [
     # Records that were fetched of a topic that was deleted
     Case(Rule("raw"), (Send((Record(),)), Round(waits=True), MakeAgain(), Accept(), Send((Record(),)), Round())),
     # Tombstones where a null value is no bad record, or not the only fault
-    Case(Rule("string", newest="delete"), (Send((Record(), Record("tombstone"))),)),
+    Case(Rule("string", newest="remove"), (Send((Record(), Record("tombstone"))),)),
     Case(Rule("string", newest="ignore"), (Send((Record(), Record("tombstone"))),)),
-    Case(Rule(newest="delete"), (Send((Record(), Record("odd tombstone"))),)),
+    Case(Rule(newest="remove"), (Send((Record(), Record("odd tombstone"))),)),
     # A number that no decimal takes, in its column and beside it
     Case(Rule(), (Send((Record("long"),)),)),
     Case(Rule(), (Send((Record("long beside"), Record("broken"))),)),

@@ -9,7 +9,7 @@ RULE = (
     "{topic: orders, table: bronze/orders, format: json, schema: {id: long, at: timestamp, 'items': 'array<int>'}, "
     "unknown_fields: rescue, key_format: json, key_schema: {n: 'decimal(9,2)', s: {l: 'array<date>'}}, "
     "headers: {trace: traceparent}, partition_by: [hour(at), id], "
-    "description: orders of the shop, comments: {id: its number}, latest_by_key: {table: gold/orders}}"
+    "description: orders of the shop, comments: {id: its number}, newest_rows: {table: gold/orders}}"
 )
 CUSTOM = "{topic: custom, transform_arrow: 'my:function', format: json, schema: {n: int}}"
 

@@ -104,7 +104,7 @@ def test_experiments_are_there_once_whatever_groups_there_are():
 
 LATEST = (
     "[{topic: orders, table: bronze/orders, format: json, schema: {id: long}, "
-    "latest_by_key: {key: [id], table: gold/orders, tombstones: ignore}}, {pattern: 'x.*'}]"
+    "newest_rows: {key: [id], table: gold/orders, deletes: ignore}}, {pattern: 'x.*'}]"
 )
 
 

@@ -9,7 +9,7 @@ from kgs_dagster.automation import LATEST_CRON, scheduled_jobs
 from tests.dagster.groups import group
 from tests.dagster.results import WHY, failure, recorded, refusing
 
-TOPICS = "[{topic: orders, table: bronze/orders, latest_by_key: {table: gold/orders}}, {topic: other}]"
+TOPICS = "[{topic: orders, table: bronze/orders, newest_rows: {table: gold/orders}}, {topic: other}]"
 
 
 def run(instance, work):

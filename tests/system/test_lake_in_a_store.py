@@ -83,7 +83,7 @@ def test_every_command_that_touches_the_lake(
         "topic": topic,
         **RULE,
         "partition_by": ["i"],
-        "latest_by_key": {"table": f"{topic}_now", "key": ["s"], "tombstones": "ignore"},
+        "newest_rows": {"table": f"{topic}_now", "key": ["s"], "deletes": "ignore"},
     }
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule], storage=object_server.storage(f"all {topic}"))
     pipeline.admin.create_topic(topic, 2)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> None:
-    """Bring derived tables (`latest_by_key` of a rule) up to the tables that they are derived from; all without TABLE.
+    """Bring derived tables (`newest_rows` of a rule) up to the tables that they are derived from; all without TABLE.
 
     What is new is told by the log of the append-only table, and merged in one commit with the position in that log. May
     be killed, run again, and run beside consumers. Kafka is not asked.

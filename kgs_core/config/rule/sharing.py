@@ -18,7 +18,7 @@ _SAME = (
     "target_file_bytes",
     "description",
     "comments",
-    "latest_by_key",
+    "newest_rows",
     "route",
     "complete_hours",
 )
@@ -35,8 +35,8 @@ def differences(one: TopicRule, other: TopicRule) -> list[str]:
     found = [_IN_WORDS.get(name, name) for name in _SAME if getattr(one, name) != getattr(other, name)]
     if set(one.headers) != set(other.headers):
         found.append("headers")
-    if one.latest_by_key is not None and one.format != other.format:
-        found.append("format (of a table with latest_by_key)")
+    if one.newest_rows is not None and one.format != other.format:
+        found.append("format (of a table with newest_rows)")
     return [*_columns(one, other), *found]
 
 
@@ -69,13 +69,13 @@ def problems_of_sharing(rules: Collection[TopicRule]) -> Iterator[str]:
             )
         elif other is not rule and _is_newest_by_offset(rule):
             yield (
-                f"topics[{number}].latest_by_key: '{rule.table}' is also the table of topics[{first}], and offsets of "
+                f"topics[{number}].newest_rows: '{rule.table}' is also the table of topics[{first}], and offsets of "
                 "two topics cannot be compared: set order: timestamp, or put the topic_column into the key"
             )
 
 
 def _is_newest_by_offset(rule: TopicRule) -> bool:
-    latest = rule.latest_by_key
+    latest = rule.newest_rows
     return latest is not None and latest.order == "offset" and not {*rule.topic_columns} & {*latest.key}
 
 

@@ -32,19 +32,19 @@ def _one_is_a_list(value: Any) -> Any:
 KAFKA_KEY = "_key"
 
 
-class LatestByKey(Section):
+class NewestRows(Section):
     """A derived table with the newest row of each key."""
 
     table: TablePath
     key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
-    tombstones: Literal["delete", "ignore"] = "delete"
+    deletes: Literal["remove", "ignore"] = "remove"
     order: Literal["offset", "timestamp"] = "offset"
 
     @model_validator(mode="after")
     def _tombstones_have_a_key(self) -> Self:
-        if self.tombstones == "delete" and self.key != [KAFKA_KEY]:
+        if self.deletes == "remove" and self.key != [KAFKA_KEY]:
             raise ValueError(
-                "a tombstone has no value, so no field to recognise it by: set key: [_key], or tombstones: ignore"
+                "a tombstone has no value, so no field to recognise it by: set key: [_key], or deletes: ignore"
             )
         return self
 
@@ -93,7 +93,7 @@ class TopicRule(Section):
     )
     description: str | None = None
     comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
-    latest_by_key: LatestByKey | None = None
+    newest_rows: NewestRows | None = None
     route: Route | None = None
     complete_hours: Annotated[CompleteHours | None, Own()] = None
 
@@ -148,7 +148,7 @@ class TopicRule(Section):
             yield "give either 'topic' or 'pattern'"
         if self.excluded and self.pattern is None:
             yield "'not' leaves topics out of a 'pattern': drop it"
-        paths = [self.table, *([self.latest_by_key.table] if self.latest_by_key is not None else [])]
+        paths = [self.table, *([self.newest_rows.table] if self.newest_rows is not None else [])]
         paths += self.route.tables.values() if self.route is not None else ()
         known = {"topic", *(compiled(self.pattern).groupindex if self.pattern is not None else ())}
         for path in paths:
@@ -182,21 +182,21 @@ class TopicRule(Section):
         yield from filter(None, [problem_of_partitions(self.partition_by)])
 
     def _problems_of_latest(self) -> Iterator[str]:
-        latest = self.latest_by_key
+        latest = self.newest_rows
         if latest is None:
             return
         known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
         for name in sorted(name for name in {*known, *latest.key} if "`" in name):
-            yield f"latest_by_key: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
+            yield f"newest_rows: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
         unknown = [name for name in latest.key if name not in known]
         if unknown and self.fields and not self.has_transform:
-            yield f"latest_by_key: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
+            yield f"newest_rows: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
         if latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"):
-            yield f"latest_by_key: table '{latest.table}' is the rule's own: give it another name"
+            yield f"newest_rows: table '{latest.table}' is the rule's own: give it another name"
         if self.rows == "any":
-            yield "latest_by_key: with rows: any a record has several rows, of which none is the newest"
-        if latest.tombstones == "delete" and self.has_transform and FORMATS[self.format].takes_null:
-            yield "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore"
+            yield "newest_rows: with rows: any a record has several rows, of which none is the newest"
+        if latest.deletes == "remove" and self.has_transform and FORMATS[self.format].takes_null:
+            yield "newest_rows: after a transform no row tells that its value was null: deletes: ignore"
 
     def _problems_of_route(self) -> Iterator[str]:
         if self.route is None:
@@ -205,8 +205,8 @@ class TopicRule(Section):
         texts = dict.fromkeys([*self.headers, *self.topic_columns], "string")
         known = {} if self.has_transform else {**self.value_columns, **self.key_columns, **texts}
         yield from problems_of_route(self.route, self.table, known, is_all=is_all)
-        if self.latest_by_key is not None:
-            yield "route: a derived table has the rows of one table: drop 'latest_by_key'"
+        if self.newest_rows is not None:
+            yield "route: a derived table has the rows of one table: drop 'newest_rows'"
         if self.rows == "any":
             yield "route: with rows: any a missing row could not be detected: set rows: filter"
 

@@ -75,12 +75,12 @@ class _Source:
 
 
 class LatestByKeyTable:
-    """Derived table of a table whose rule has `latest_by_key`; `spec` is of one of its topics."""
+    """Derived table of a table whose rule has `newest_rows`; `spec` is of one of its topics."""
 
     def __init__(self, settings: Settings, spec: TableSpec) -> None:
-        if spec.rule.latest_by_key is None or spec.latest_table is None:
-            raise ConfigError([f"table {spec.table}: its rule has no latest_by_key"])
-        self._latest = spec.rule.latest_by_key
+        if spec.rule.newest_rows is None or spec.latest_table is None:
+            raise ConfigError([f"table {spec.table}: its rule has no newest_rows"])
+        self._latest = spec.rule.newest_rows
         self._group = settings.group
         self._spec = spec
         self._storage = Storage.of(settings.lake)
@@ -134,7 +134,7 @@ class LatestByKeyTable:
         found = self._new_tombstones(source, apps[1], load_transactions(self._storage, self._target.name))
         tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
-        if self._latest.tombstones == "delete" and any(added.redriven for added in waiting):
+        if self._latest.deletes == "remove" and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
         for part in _parts(waiting):
             is_last = part[-1] is waiting[-1]
@@ -177,7 +177,7 @@ class LatestByKeyTable:
             rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
             done.rows += rows.num_rows
             kept = newest(pa.concat_tables([kept, rows]), self._latest.key, self._latest.order)
-        if self._latest.tombstones == "delete":
+        if self._latest.deletes == "remove":
             kept = kept.filter(pc.invert(kept[DELETED]))
         failpoint("latest-read")
         positions = {apps[0]: source.rows.version(), **found.noted}
@@ -186,7 +186,7 @@ class LatestByKeyTable:
         done.commits += 1
 
     def _new_tombstones(self, source: _Source, app: str, noted: Mapping[str, int]) -> NewTombstones:
-        if source.letters is None or self._latest.tombstones == "ignore":
+        if source.letters is None or self._latest.deletes == "ignore":
             return NewTombstones(none_of(source.schema))
         name, positions = self._spec.dead_letters_table, source.positions
         return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
@@ -208,31 +208,32 @@ class LatestByKeyTable:
     def _check(self, source: _Source) -> None:
         missing = [name for name in self._latest.key if name not in source.schema.names]
         if missing:
-            raise ConfigError([f"table {self._spec.table}: latest_by_key: key: no column {', '.join(missing)}"])
+            raise ConfigError([f"table {self._spec.table}: newest_rows: key: no column {', '.join(missing)}"])
         if self._latest.order != "offset":
             return
         for topic, lives in source.lives.items():
             if lives > 1:
                 raise UnsafeError(
                     f"table {self._spec.table}: has rows of {lives} topics of the name {topic}, whose offsets cannot "
-                    "be compared: set latest_by_key: order: timestamp"
+                    "be compared: set newest_rows: order: timestamp"
                 )
         if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._latest.key}:
             raise UnsafeError(
                 f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
-                "be compared: set latest_by_key: order: timestamp, or put the topic_column into its key"
+                "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
             )
 
     def _app(self, table: DeltaTable) -> str:
         latest = self._latest
-        return f"{MARK}{table.metadata().id}/{','.join(latest.key)}/{latest.tombstones}/{latest.order}"
+        deletes = latest.deletes.replace("remove", "delete")  # its former word: positions noted by it stay valid
+        return f"{MARK}{table.metadata().id}/{','.join(latest.key)}/{deletes}/{latest.order}"
 
     def _with_deleted(self, rows: pa.Table) -> pa.Table:
         """The rows, and whether each is a tombstone; those are left out where they are to be ignored."""
         has_nulls = FORMATS[self._spec.rule.format].takes_null and "value" in rows.column_names
         deleted = rows["value"].is_null() if has_nulls else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
         marked = rows.append_column(pa.field(DELETED, pa.bool_()), deleted)
-        return marked.filter(pc.invert(deleted)) if self._latest.tombstones == "ignore" else marked
+        return marked.filter(pc.invert(deleted)) if self._latest.deletes == "ignore" else marked
 
     @staticmethod
     def _as_rows(tombstones: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -31,7 +31,7 @@ def materialize_lake(
     specs = _by_derived_table(find_tables(settings, open_lake(settings.lake), (), None, unread))
     if unknown := sorted(set(tables) - specs.keys()):
         refuse_unknown(unread)
-        raise ConfigError([f"table {name}: no rule's latest_by_key names it: see 'topics'" for name in unknown])
+        raise ConfigError([f"table {name}: no rule's newest_rows names it: see 'topics'" for name in unknown])
     for name, alike in specs.items():
         if any(wanted(spec.rule) for spec in alike) and (not tables or name in tables):
             try:
@@ -40,7 +40,7 @@ def materialize_lake(
                 found = Materialization(name, problem=str(e))
             done(found)
     for each in unread:
-        if each.rule.latest_by_key is not None and wanted(each.rule) and not tables:
+        if each.rule.newest_rows is not None and wanted(each.rule) and not tables:
             done(Materialization(each.table, problem=str(each.error)))
 
 

@@ -20,7 +20,7 @@ group: g
 kafka: {{bootstrap_servers: "127.0.0.1:9"}}
 lake: {{root: {root}}}
 topics:
-  - {{topic: t, table: t, format: json, schema: {{n: long}}, latest_by_key: {{table: gold/t}}}}
+  - {{topic: t, table: t, format: json, schema: {{n: long}}, newest_rows: {{table: gold/t}}}}
   - {{topic: later, table: later}}
   - {{pattern: "u.*", table: "other/{{topic}}"}}
 catalog: {{kind: unity, url: "{url}", name: "{name}"}}

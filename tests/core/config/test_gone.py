@@ -10,7 +10,12 @@ from kgs_core.config.gone import GONE
 @pytest.mark.parametrize("entry", GONE)
 def test_a_setting_that_is_gone_says_what_to_write_now(problems_in, with_sections, entry):
     name, _, value = entry.partition("=")
-    section, key = name.split(".")
+    section, key = name.split(".", 1)
+    if section == "topics":
+        opened, closed = key.replace(".", ": {"), "}" * key.count(".")
+        text = f"topics: [{{topic: t, {opened}: 1{closed}}}]"
+        assert f"topics[0].{key}: gone since 0.2: {GONE[entry]}" in problems_in(with_sections(topics=text))
+        return
     lines = {"kafka": "bootstrap_servers: 'a:9092', ", "lake": "root: /lake, "}
     more = {
         "registry": "url: 'http://r', ",

@@ -73,7 +73,7 @@ def test_topics_that_come_into_one_table_by_a_pattern_and_do_not_agree(collision
 
 @pytest.mark.parametrize(
     ("more", "one", "other", "table"),
-    [("latest_by_key: {table: latest}", "a", "b", "latest"), ("table: 'x/{topic}'", "Flights", "flights", "x/flights")],
+    [("newest_rows: {table: latest}", "a", "b", "latest"), ("table: 'x/{topic}'", "Flights", "flights", "x/flights")],
     ids=["a derived table of two tables", "names that differ only in case"],
 )
 def test_two_topics_that_collide(collisions, more, one, other, table):
@@ -161,9 +161,9 @@ def test_a_group_that_makes_no_folder_is_named_with_its_topic(settings_of, topic
 
 
 def test_a_derived_table_that_a_group_makes_the_table_itself_is_refused(settings_of):
-    rule = "{pattern: '(?P<a>.)(?P<b>.)', table: 't/{a}', latest_by_key: {table: 't/{b}'}}"
+    rule = "{pattern: '(?P<a>.)(?P<b>.)', table: 't/{a}', newest_rows: {table: 't/{b}'}}"
     assert list(resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xy"])) == ["xy"]
-    with pytest.raises(ConfigError, match="topic 'xX': its table and its latest_by_key are one, 't/x'"):
+    with pytest.raises(ConfigError, match="topic 'xX': its table and its newest_rows are one, 't/x'"):
         resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xX"])
 
 

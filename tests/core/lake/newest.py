@@ -22,7 +22,7 @@ def value(record):
 
 
 def settings_of(storage, rule=LONGS, **latest):
-    return kgs_yaml(storage.root, {**rule, "latest_by_key": {"table": "t_latest", **latest}})
+    return kgs_yaml(storage.root, {**rule, "newest_rows": {"table": "t_latest", **latest}})
 
 
 def materialized(storage, rule=LONGS, **latest):

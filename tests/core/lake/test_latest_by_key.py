@@ -115,10 +115,10 @@ def test_of_two_at_once_one_is_refused_and_looks_again(storage, sink, monkeypatc
 def test_another_rule_makes_it_anew_and_one_that_comes_back_does(storage, sink):
     sink.ingest({0: (0, 50)})
     materialized(storage)
-    assert materialized(storage, tombstones="ignore").anew
+    assert materialized(storage, deletes="ignore").anew
     assert_latest(storage, {0: 50}, tombstones=False)
     sink.ingest({0: (50, 80)})
-    assert materialized(storage, tombstones="ignore").anew == ""
+    assert materialized(storage, deletes="ignore").anew == ""
     assert_latest(storage, {0: 80}, tombstones=False)
     sink.ingest({0: (80, 100)})
     assert materialized(storage).anew, "what it noted before another rule's rows came is no position in those"
@@ -144,7 +144,7 @@ def test_a_merge_that_changes_no_row_is_noted(storage, sink, monkeypatch):
 
 def test_the_key_may_be_a_field(storage, sink):
     sink.ingest({0: (0, 20)})
-    materialized(storage, key=["n"], tombstones="ignore")
+    materialized(storage, key=["n"], deletes="ignore")
     assert len(sink.rows("t_latest")) == len(sink.rows("t"))
 
 
@@ -165,7 +165,7 @@ def with_own_columns(rows, topic):
     return rows.append_column("_deleted", pc.equal(rows["n"], 3)).append_column("_row", rows["n"])
 
 
-@pytest.mark.parametrize("more", [{}, {"key": ["_row", "_deleted"], "tombstones": "ignore"}])
+@pytest.mark.parametrize("more", [{}, {"key": ["_row", "_deleted"], "deletes": "ignore"}])
 def test_columns_of_a_transform_may_have_any_names(storage, more):
     hook = f"{__name__}:with_own_columns"
     sink = Sink(storage, transform_arrow=hook)
@@ -186,7 +186,7 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
     ("more", "problem"),
     [
         ({"key": ["n"]}, "a tombstone has no value"),
-        ({"key": ["m"], "tombstones": "ignore"}, "no column m in 'schema'"),
+        ({"key": ["m"], "deletes": "ignore"}, "no column m in 'schema'"),
         ({"key": []}, "key"),
         ({"rule": LONGS | {"rows": "any"}}, "rows: any"),
     ],

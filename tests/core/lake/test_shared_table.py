@@ -146,7 +146,7 @@ def key(record):
 
 def latest(storage, order):
     done = []
-    materialize_lake(settings_of(storage, latest_by_key={"table": "latest", "order": order}), done.append)
+    materialize_lake(settings_of(storage, newest_rows={"table": "latest", "order": order}), done.append)
     return done
 
 
@@ -155,7 +155,7 @@ def test_offsets_of_several_topics_are_not_compared(storage, monkeypatch):
     filled(storage)
     (found,) = latest(storage, "offset")
     assert found.problem == (
-        "table t: is filled from a, b, whose offsets cannot be compared: set latest_by_key: order: timestamp, or put "
+        "table t: is filled from a, b, whose offsets cannot be compared: set newest_rows: order: timestamp, or put "
         "the topic_column into its key"
     )
 

@@ -4,8 +4,8 @@ from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
 
 TOPICS = [
-    {"topic": "t", "table": "t", **LONGS, "latest_by_key": {"table": "l", "key": ["n"], "tombstones": "ignore"}},
-    {"topic": "u", "table": "u", "latest_by_key": {"table": "m"}},
+    {"topic": "t", "table": "t", **LONGS, "newest_rows": {"table": "l", "key": ["n"], "deletes": "ignore"}},
+    {"topic": "u", "table": "u", "newest_rows": {"table": "m"}},
     {"topic": "v", "table": "v"},
 ]
 
@@ -25,4 +25,4 @@ def test_it_brings_all_or_the_named_tables_up_to_date(tmp_path, configured):
     )
     assert run("l") == (0, ["l: 0 rows and 0 tombstones looked at in 0 commits, as of version 2"])
     status, lines = run("v")
-    assert (status, lines) == (2, ["error: table v: no rule's latest_by_key names it: see 'topics'"])
+    assert (status, lines) == (2, ["error: table v: no rule's newest_rows names it: see 'topics'"])

@@ -12,8 +12,8 @@ from kgs_core.lake.delta.log_store import DiskLog
 from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
 
-LATEST = {"table": "gold/{topic}", "key": ["n"], "tombstones": "ignore"}
-RULE = {"pattern": "x-.*", "table": "rows/{topic}", **LONGS, "latest_by_key": LATEST}
+LATEST = {"table": "gold/{topic}", "key": ["n"], "deletes": "ignore"}
+RULE = {"pattern": "x-.*", "table": "rows/{topic}", **LONGS, "newest_rows": LATEST}
 CATALOG = {"kind": "unity", "url": "http://127.0.0.1:9", "name": "main.{folder}.{last}"}
 WHY = "table rows/x-2: "
 

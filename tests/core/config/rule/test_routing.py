@@ -85,8 +85,8 @@ def test_a_route_that_cannot_be_is_refused_in_words(column, tables, problem):
     ("more", "problem"),
     [
         (
-            {"latest_by_key": {"table": "gold"}},
-            "route: a derived table has the rows of one table: drop 'latest_by_key'",
+            {"newest_rows": {"table": "gold"}},
+            "route: a derived table has the rows of one table: drop 'newest_rows'",
         ),
         ({"rows": "any"}, "route: with rows: any a missing row"),
         ({"format": "raw", "schema": None}, "route: there is no column 'kind'; there are value"),

@@ -23,11 +23,11 @@ def rules(*more):
         ("key_format: string", "key_format: raw", "key_format, key_schema and key_prefix"),
         ("topic_column: topic", "topic_column: name", "topic_column"),
         ("description: one", "comments: {value: bytes}", "description, comments"),
-        ("latest_by_key: {table: y}", "rows: one_to_one", "latest_by_key"),
+        ("newest_rows: {table: y}", "rows: one_to_one", "newest_rows"),
         (
-            "latest_by_key: {table: y, tombstones: ignore}, format: json, schema: {value: binary}",
-            "latest_by_key: {table: y, tombstones: ignore}, format: raw",
-            "format (of a table with latest_by_key)",
+            "newest_rows: {table: y, deletes: ignore}, format: json, schema: {value: binary}",
+            "newest_rows: {table: y, deletes: ignore}, format: raw",
+            "format (of a table with newest_rows)",
         ),
     ],
 )
@@ -59,15 +59,15 @@ def test_rules_that_agree_in_what_concerns_the_table(problems_of, one, other):
     ("latest", "more", "is_refused"),
     [
         ("{table: y}", "", True),
-        ("{table: y, key: [value], tombstones: ignore}", "topic_column: name, ", True),
+        ("{table: y, key: [value], deletes: ignore}", "topic_column: name, ", True),
         ("{table: y, order: timestamp}", "", False),
-        ("{table: y, key: [_key, name], tombstones: ignore}", "topic_column: name, ", False),
+        ("{table: y, key: [_key, name], deletes: ignore}", "topic_column: name, ", False),
     ],
 )
 def test_offsets_of_two_topics_are_not_compared(problems_of, latest, more, is_refused):
-    both = [f"{more}latest_by_key: {latest}"] * 2
+    both = [f"{more}newest_rows: {latest}"] * 2
     refusal = (
-        "topics[1].latest_by_key: 'x' is also the table of topics[0], and offsets of two topics cannot be compared: "
+        "topics[1].newest_rows: 'x' is also the table of topics[0], and offsets of two topics cannot be compared: "
         "set order: timestamp, or put the topic_column into the key"
     )
     assert problems_of(topics=rules(*both)) == ([refusal] if is_refused else [])

@@ -182,28 +182,28 @@ def test_what_rows_cannot_be_ordered_by_is_refused_as_the_rule_is_read(problems_
     assert problems_of(topics=rules(f"{{topic: t, format: json, schema: {{'{name}': int}}}}")) == []
 
 
-@pytest.mark.parametrize("latest", ["table: l", "table: l, key: ['a`b'], tombstones: ignore"])
+@pytest.mark.parametrize("latest", ["table: l", "table: l, key: ['a`b'], deletes: ignore"])
 def test_columns_that_cannot_be_merged_are_refused_as_the_rule_is_read(problems_of, latest):
-    rule = f"{{topic: t, format: json, schema: {{'a`b': int}}, latest_by_key: {{{latest}}}}}"
+    rule = f"{{topic: t, format: json, schema: {{'a`b': int}}, newest_rows: {{{latest}}}}}"
     (found,) = problems_of(topics=rules(rule))
-    assert "latest_by_key: column 'a`b': rows with a ` in a column's name cannot be merged" in found
+    assert "newest_rows: column 'a`b': rows with a ` in a column's name cannot be merged" in found
 
 
 @pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.takes_null])
 def test_tombstones_that_a_transform_would_hide_are_refused(problems_of, name):
-    rule = f"{{topic: t, format: {name}, transform: 'm:f', latest_by_key: {{table: l, tombstones: %s}}}}"
-    answer = "latest_by_key: after a transform no row tells that its value was null: tombstones: ignore"
-    assert problems_of(topics=rules(rule % "delete")) == [f"topics[0]: {answer}"]
+    rule = f"{{topic: t, format: {name}, transform: 'm:f', newest_rows: {{table: l, deletes: %s}}}}"
+    answer = "newest_rows: after a transform no row tells that its value was null: deletes: ignore"
+    assert problems_of(topics=rules(rule % "remove")) == [f"topics[0]: {answer}"]
     assert problems_of(topics=rules(rule % "ignore")) == []
 
 
 def test_a_key_of_a_rule_is_no_secret(problems_of):
     rule = "topics: [{{topic: t, {}}}]"
-    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: id}")) == [
-        "topics[0].latest_by_key.key: 'id': give a list"
+    assert problems_of(topics=rule.format("newest_rows: {table: x, key: id}")) == [
+        "topics[0].newest_rows.key: 'id': give a list"
     ]
-    assert problems_of(topics=rule.format("latest_by_key: {table: x, key: []}")) == [
-        "topics[0].latest_by_key.key: give one at least"
+    assert problems_of(topics=rule.format("newest_rows: {table: x, key: []}")) == [
+        "topics[0].newest_rows.key: give one at least"
     ]
     assert problems_of(topics=rule.format("key_format: jsom"))[0].startswith("topics[0].key_format: 'jsom': give one")
     assert "password" not in problems_of(topics=rule.format("format: [password]"))[0]
