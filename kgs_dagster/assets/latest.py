@@ -67,7 +67,7 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
     return dg.AssetSpec(
         asset.latest,
         deps=[asset.table],
-        description=f"Delta table with the newest row of each {', '.join(latest.key)}, derived from "
+        description=f"Delta table with the newest row of each {', '.join(asset.rule.newest_key)}, derived from "
         f"{asset.table.path[-1]}: what `kgs materialize` does.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),

@@ -76,7 +76,7 @@ def problems_of_sharing(rules: Collection[TopicRule]) -> Iterator[str]:
 
 def _is_newest_by_offset(rule: TopicRule) -> bool:
     latest = rule.newest_rows
-    return latest is not None and latest.order == "offset" and not {*rule.topic_columns} & {*latest.key}
+    return latest is not None and latest.order == "offset" and not {*rule.topic_columns} & {*rule.newest_key}
 
 
 def problems_of_side_tables(rules: Collection[TopicRule]) -> Iterator[str]:

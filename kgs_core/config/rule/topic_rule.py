@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 
 from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
+from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows, fields_of_key
 from kgs_core.config.rule.routing import Route, problems_of_route, text_of
 from kgs_core.config.rule.section import Own, Section, key_of, none_is_empty
 from kgs_core.config.rule.start import start_timestamp_ms
@@ -27,26 +28,6 @@ LATENESS_S = 60.0
 
 def _one_is_a_list(value: Any) -> Any:
     return [] if value is None else [value] if isinstance(value, str) else value
-
-
-KAFKA_KEY = "_key"
-
-
-class NewestRows(Section):
-    """A derived table with the newest row of each key."""
-
-    table: TablePath
-    key: Annotated[list[str], Field(min_length=1)] = Field(default_factory=lambda: [KAFKA_KEY])
-    deletes: Literal["remove", "ignore"] = "remove"
-    order: Literal["offset", "timestamp"] = "offset"
-
-    @model_validator(mode="after")
-    def _tombstones_have_a_key(self) -> Self:
-        if self.deletes == "remove" and self.key != [KAFKA_KEY]:
-            raise ValueError(
-                "a tombstone has no value, so no field to recognise it by: set key: [_key], or deletes: ignore"
-            )
-        return self
 
 
 class CompleteHours(Section):
@@ -115,7 +96,8 @@ class TopicRule(Section):
     @classmethod
     def _columns_leave_the_underscore_to_kgs(cls, columns: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         for name in columns:
-            if not name or (name.startswith("_") and info.field_name != "key_fields"):
+            own = name.startswith("_") and not name.startswith("__")
+            if not name or (own and info.field_name != "key_fields"):
                 raise ValueError(f"field '{name}': names must not be empty or begin with '_' (kgs adds such columns)")
         if problem := problem_of_names(columns):
             raise ValueError(problem)
@@ -186,16 +168,18 @@ class TopicRule(Section):
         if latest is None:
             return
         known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
-        for name in sorted(name for name in {*known, *latest.key} if "`" in name):
+        for name in sorted(name for name in {*known, *self.newest_key} if "`" in name):
             yield f"newest_rows: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
-        unknown = [name for name in latest.key if name not in known]
-        if unknown and self.fields and not self.has_transform:
+        unknown = [name for name in self.newest_key if name not in known]
+        if latest.changes is not None and latest.key is None and not self.key_fields:
+            yield "newest_rows: changes need the columns of a key: give key: [id], or key_format and key_schema"
+        if unknown and self.fields and not self.has_transform and latest.changes is None:
             yield f"newest_rows: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
         if latest.table.lower() in (self.table.lower(), f"{self.table.lower()}_dead_letters"):
             yield f"newest_rows: table '{latest.table}' is the rule's own: give it another name"
         if self.rows == "any":
             yield "newest_rows: with rows: any a record has several rows, of which none is the newest"
-        if latest.deletes == "remove" and self.has_transform and FORMATS[self.format].takes_null:
+        if latest.deletes != "ignore" and self.has_transform and self.null_is_a_row:
             yield "newest_rows: after a transform no row tells that its value was null: deletes: ignore"
 
     def _problems_of_route(self) -> Iterator[str]:
@@ -222,6 +206,21 @@ class TopicRule(Section):
     def has_transform(self) -> bool:
         """Whether a function of the user's makes its rows."""
         return bool(self.transform or self.transform_arrow)
+
+    @property
+    def null_is_a_row(self) -> bool:
+        """Whether a record without a value is a row, of nulls; else it is a dead letter."""
+        return FORMATS[self.format].takes_null or (
+            self.newest_rows is not None and self.newest_rows.changes is not None
+        )
+
+    @property
+    def newest_key(self) -> tuple[str, ...]:
+        """Key columns of the derived table."""
+        if self.newest_rows is None or self.newest_rows.key is None:
+            of_changes = self.newest_rows is not None and self.newest_rows.changes is not None
+            return (of_changes and fields_of_key(self.key_fields)) or (KAFKA_KEY,)
+        return tuple(self.newest_rows.key)
 
     @property
     def value_columns(self) -> Mapping[str, str]:

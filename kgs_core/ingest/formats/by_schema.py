@@ -178,7 +178,7 @@ def usable_columns(where: str, schema: RegisteredSchema, columns_of: ColumnsOfSc
         columns = columns_of(schema)
     except UnusableSchemaError as e:
         raise NoColumnsError([f"{where}: {e}: give the rule a schema"]) from e
-    taken = [name for name in columns.names if name.startswith("_")]
+    taken = [name for name in columns.names if name.startswith("_") and not name.startswith("__")]
     problems = [f"field {name} begins with '_', as the columns that kgs adds" for name in taken]
     problems += [problem for each in structs(columns) if (problem := problem_of_names(each))]
     problems += [] if columns.names else ["its schema has no fields"]

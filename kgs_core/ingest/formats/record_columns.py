@@ -20,22 +20,39 @@ def with_rescued(parsed: Parsed, *, wanted: bool) -> Parsed:
     return replace(parsed, table=parsed.table.append_column(RESCUED, rescued), rescued=None)
 
 
+_NULL = b"null"
+
+
 def parse_keys(parse: Parser, batch: ValueBatch, names: Sequence[str]) -> Parsed:
     """Keys in columns of these names. A record without a key is good: its columns are null."""
-    keys = batch.values
-    there = np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False))
+    parsed = _with_nulls(parse, batch, batch.values.is_valid())
+    bad = {i: f"key: {reason}" for i, reason in parsed.bad.items()}
+    waiting = {i: f"key: {reason}" for i, reason in parsed.waiting.items()}
+    return Parsed(parsed.table.rename_columns(list(names)), parsed.good, bad, waiting, unknown=parsed.unknown)
+
+
+def parse_changes(parse: Parser, batch: ValueBatch) -> Parsed:
+    """Values of change events. A record without one is a row of nulls; so is JSON's null, which Connect may write."""
+    has_value = pc.and_(batch.values.is_valid(), pc.not_equal(batch.values, _NULL).fill_null(False))  # noqa: FBT003
+    return parse(batch) if pc.all(has_value).as_py() else _with_nulls(parse, batch, has_value)
+
+
+def _with_nulls(parse: Parser, batch: ValueBatch, is_there: pa.Array) -> Parsed:
+    """What a parser makes of those that are there, and rows of nulls for the others."""
+    there = np.flatnonzero(is_there.to_numpy(zero_copy_only=False))
     which = pa.array(there, pa.int64())
     headers = None if batch.headers is None else batch.headers.take(which)
-    parsed = parse(replace(batch, values=keys.take(which), headers=headers))
-    rows = np.full(len(keys), -1, np.int64)  # of the parser's table; -1: null
+    parsed = parse(replace(batch, values=batch.values.take(which), headers=headers))
+    rows = np.full(len(batch.values), -1, np.int64)  # of the parser's table; -1: null
     rows[there[np.array(parsed.good, np.int64)]] = np.arange(parsed.table.num_rows)
-    bad = {int(there[i]): f"key: {reason}" for i, reason in parsed.bad.items()}
-    waiting = {int(there[i]): f"key: {reason}" for i, reason in parsed.waiting.items()}
-    good = [i for i in range(len(keys)) if i not in bad and i not in waiting]
+    bad = {int(there[i]): reason for i, reason in parsed.bad.items()}
+    waiting = {int(there[i]): reason for i, reason in parsed.waiting.items()}
+    good = [i for i in range(len(batch.values)) if i not in bad and i not in waiting]
     chosen = rows[np.array(good, np.int64)]
-    table = parsed.table.take(pa.array(chosen, pa.int64(), mask=chosen < 0))
+    taken = pa.array(chosen, pa.int64(), mask=chosen < 0)
+    rescued = None if parsed.rescued is None else parsed.rescued.take(taken)
     unknown = {int(there[i]): for_s for i, for_s in parsed.unknown.items()}
-    return Parsed(table.rename_columns(list(names)), good, bad, waiting, unknown=unknown)
+    return Parsed(parsed.table.take(taken), good, bad, waiting, parsed.missing, rescued, unknown)
 
 
 def header_columns(headers: pa.Array, names: Mapping[str, str]) -> Parsed:

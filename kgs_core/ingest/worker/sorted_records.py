@@ -13,7 +13,14 @@ from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.json import json_objects  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, Parser, ValueBatch
-from kgs_core.ingest.formats.record_columns import header_columns, parse_keys, side_by_side, with_rescued, with_topic
+from kgs_core.ingest.formats.record_columns import (
+    header_columns,
+    parse_changes,
+    parse_keys,
+    side_by_side,
+    with_rescued,
+    with_topic,
+)
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import unfit
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
@@ -176,7 +183,9 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     rule, headers = job.rule, records.origin["_headers"].combine_chunks()
     rescue = rule.unknown_fields == "rescue"
     values = ValueBatch(records.values, job.plan.values, job.topic, rule, headers, job.registry, rescue=rescue)
-    parts = [with_rescued(_parser(rule.format)(values), wanted=rescue)]
+    is_changes = rule.newest_rows is not None and rule.newest_rows.changes is not None
+    parsed = parse_changes(_parser(rule.format), values) if is_changes else _parser(rule.format)(values)
+    parts = [with_rescued(parsed, wanted=rescue)]
     if rule.key_columns:
         keys = records.origin["_key"].combine_chunks()
         batch = ValueBatch(keys, job.plan.keys, job.topic, rule, headers, job.registry, is_key=True)

@@ -9,6 +9,7 @@ commits hold the same application id, and Delta refuses the second.
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
@@ -17,6 +18,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_optimize import has_long_decimals
 from kgs_core.lake.delta.table_properties import wanted_properties
+from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, is_newer
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.storage import Storage
@@ -96,10 +98,17 @@ class DerivedTable:
         """Merge rows that have each key once.
 
         Args:
-            rows: the table's columns, and whether the key is to go.
+            rows: the table's columns, whether the key is to go, and which columns keep the value that is there.
             positions: application id -> version afterwards.
         """
-        columns = {f"`{name}`": f"s.`{name}`" for name in rows.column_names if name != DELETED}
+        columns = {f"`{name}`": f"s.`{name}`" for name in rows.column_names if name not in (DELETED, KEPT)}
+        names = pc.unique(pc.list_flatten(rows[KEPT])).to_pylist()
+        kept = {
+            f"`{name}`": f"CASE WHEN array_has(s.`{KEPT}`, '{name.replace(chr(39), chr(39) * 2)}') THEN t.`{name}` "
+            f"ELSE s.`{name}` END"
+            for name in names
+        }
+        rows = rows if names else rows.drop_columns([KEPT])
         newer = is_newer(order)
         (
             self._loaded.merge(
@@ -110,7 +119,7 @@ class DerivedTable:
                 commit_properties=_commit(positions),
             )
             .when_matched_delete(f"s.`{DELETED}` AND {newer}")
-            .when_matched_update(columns, predicate=newer)
+            .when_matched_update({**columns, **kept}, predicate=newer)
             .when_not_matched_insert(columns, predicate=f"NOT s.`{DELETED}`")
             .execute()
         )

@@ -16,18 +16,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from kgs_core.config import Settings, TableSpec
-from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.config import Settings, TableSpec, TopicRule
+from kgs_core.config.rule.newest_rows import KAFKA_KEY
 from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.lake.delta.whole_table import opened_table
+from kgs_core.lake.derived.changes.interpretation import Interpretation, Place
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
-from kgs_core.lake.derived.newest_rows import DELETED, newest
+from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
@@ -68,10 +69,15 @@ class _Source:
     letters: DeltaTable | None
     positions: Mapping[tuple[str, int], int]  # by topic id and partition
     lives: Mapping[str, int]  # topic -> how many ids of it
+    rule: TopicRule
     schema: pa.Schema = field(init=False)
+    reading: Interpretation = field(init=False)
+    derived: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
         self.schema = pa.schema([pa.field(f.name, f.type) for f in pa.schema(self.rows.schema())])
+        self.reading = Interpretation(self.rule, self.schema)
+        self.derived = self.reading.schema()
 
 
 class LatestByKeyTable:
@@ -81,6 +87,7 @@ class LatestByKeyTable:
         if spec.rule.newest_rows is None or spec.latest_table is None:
             raise ConfigError([f"table {spec.table}: its rule has no newest_rows"])
         self._latest = spec.rule.newest_rows
+        self._key = spec.rule.newest_key
         self._group = settings.group
         self._spec = spec
         self._storage = Storage.of(settings.lake)
@@ -112,15 +119,15 @@ class LatestByKeyTable:
         if rows is None:
             return done
         topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
-        source = _Source(rows, letters, positions, Counter(topics))
+        source = _Source(rows, letters, positions, Counter(topics), self._spec.rule)
         self._check(source)
-        self._target.load(source.schema)
+        self._target.load(source.derived)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
         base = self._target.position(apps[0])
         try:
             if base is None:
                 raise ChangesLostError("it was never made by this rule from this table")  # noqa: TRY301
-            if base > rows.version() or not self._target.has_columns(source.schema):
+            if base > rows.version() or not self._target.has_columns(source.derived):
                 raise ChangesLostError("the table has another history, or other columns")  # noqa: TRY301
             self._merge_new(source, apps, base, done)
         except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
@@ -134,32 +141,36 @@ class LatestByKeyTable:
         found = self._new_tombstones(source, apps[1], load_transactions(self._storage, self._target.name))
         tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
-        if self._latest.deletes == "remove" and any(added.redriven for added in waiting):
+        is_exact = self._latest.deletes != "remove" and self._latest.changes is None
+        if not is_exact and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
         for part in _parts(waiting):
             is_last = part[-1] is waiting[-1]
-            files = [file for added in part for file in added.files]
-            rows = self._with_deleted(self._read(self._spec.table, files, source.schema))
-            done.rows += rows.num_rows
+            read = self._read(self._spec.table, [file for added in part for file in added.files], source.schema)
+            done.rows += read.num_rows
+            found_in = source.reading.read(read)
+            if found_in.truncated:
+                raise ChangesLostError("the followed table was truncated")
+            rows = found_in.rows
             if is_last:
-                rows = pa.concat_tables([rows, self._as_rows(tombstones, rows.schema)])
+                rows = pa.concat_tables([rows, source.reading.tombstones(tombstones)])
                 done.tombstones += tombstones.num_rows
             if self._target.position(apps[0]) != base:
                 raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
-            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.schema, done)
+            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.derived, done)
         if not waiting and tombstones.num_rows:
-            empty = self._with_deleted(source.schema.empty_table())
             done.tombstones += tombstones.num_rows
-            self._merge(self._as_rows(tombstones, empty.schema), {apps[0]: end, **moves_letters}, source.schema, done)
+            rows = source.reading.tombstones(tombstones)
+            self._merge(rows, {apps[0]: end, **moves_letters}, source.derived, done)
         elif not waiting and (end > base or moves_letters):
             self._target.move({apps[0]: end, **moves_letters})
 
     def _merge(self, rows: pa.Table, positions: dict[str, int], schema: pa.Schema, done: Materialization) -> None:
         before = {app: self._target.position(app) for app in positions}
-        chosen = newest(rows, self._latest.key, self._latest.order)
+        chosen = newest(rows, self._key, self._latest.order)
         failpoint("latest-read")
-        self._target.merge(chosen, self._latest.key, self._latest.order, positions)
+        self._target.merge(chosen, self._key, self._latest.order, positions)
         self._target.load(schema)
         after = {app: self._target.position(app) for app in positions}
         if after == before != positions:  # what changes no row commits nothing
@@ -171,22 +182,26 @@ class LatestByKeyTable:
     def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
         found = self._new_tombstones(source, apps[1], {})
-        kept = self._as_rows(found.rows, self._with_deleted(source.schema.empty_table()).schema)
+        kept = source.reading.tombstones(found.rows)
         done.rows, done.tombstones = 0, found.rows.num_rows
+        truncated: list[Place] = []
         for file in files_of(source.rows):
-            rows = self._with_deleted(self._read(self._spec.table, [file], source.schema))
-            done.rows += rows.num_rows
-            kept = newest(pa.concat_tables([kept, rows]), self._latest.key, self._latest.order)
-        if self._latest.deletes == "remove":
-            kept = kept.filter(pc.invert(kept[DELETED]))
+            read = self._read(self._spec.table, [file], source.schema)
+            done.rows += read.num_rows
+            found_in = source.reading.read(read)
+            truncated += found_in.truncated
+            kept = needed(pa.concat_tables([kept, found_in.rows]), self._key, self._latest.order)
+        kept = newest(kept, self._key, self._latest.order)
+        self._check_truncated(source, truncated)
+        kept = source.reading.without_truncated(kept, truncated)
         failpoint("latest-read")
         positions = {apps[0]: source.rows.version(), **found.noted}
-        self._target.replace(kept.drop_columns([DELETED]), positions)
+        self._target.replace(kept.drop_columns([DELETED, KEPT]), positions)
         failpoint("latest-merged")
         done.commits += 1
 
     def _new_tombstones(self, source: _Source, app: str, noted: Mapping[str, int]) -> NewTombstones:
-        if source.letters is None or self._latest.deletes == "ignore":
+        if source.letters is None or self._latest.deletes == "ignore" or self._key != (KAFKA_KEY,):
             return NewTombstones(none_of(source.schema))
         name, positions = self._spec.dead_letters_table, source.positions
         return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
@@ -206,9 +221,6 @@ class LatestByKeyTable:
         return found
 
     def _check(self, source: _Source) -> None:
-        missing = [name for name in self._latest.key if name not in source.schema.names]
-        if missing:
-            raise ConfigError([f"table {self._spec.table}: newest_rows: key: no column {', '.join(missing)}"])
         if self._latest.order != "offset":
             return
         for topic, lives in source.lives.items():
@@ -217,36 +229,29 @@ class LatestByKeyTable:
                     f"table {self._spec.table}: has rows of {lives} topics of the name {topic}, whose offsets cannot "
                     "be compared: set newest_rows: order: timestamp"
                 )
-        if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._latest.key}:
+        if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._key}:
             raise UnsafeError(
                 f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
                 "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
             )
 
+    def _check_truncated(self, source: _Source, truncated: list[Place]) -> None:
+        """Which rows of other partitions are older than a truncate, offsets do not tell."""
+        for topic_id, partition, offset in truncated:
+            if others := {p for t, p in source.positions if t == topic_id} - {partition}:
+                raise UnsafeError(
+                    f"table {self._spec.table}: partition {partition} has a truncate at offset {offset}, and which "
+                    f"rows of {len(others)} other partitions came before it cannot be told: give the topic one "
+                    "partition, do without truncates (Debezium: skipped.operations=t), or set newest_rows: deletes: "
+                    "ignore"
+                )
+
     def _app(self, table: DeltaTable) -> str:
         latest = self._latest
         deletes = latest.deletes.replace("remove", "delete")  # its former word: positions noted by it stay valid
-        return f"{MARK}{table.metadata().id}/{','.join(latest.key)}/{deletes}/{latest.order}"
-
-    def _with_deleted(self, rows: pa.Table) -> pa.Table:
-        """The rows, and whether each is a tombstone; those are left out where they are to be ignored."""
-        has_nulls = FORMATS[self._spec.rule.format].takes_null and "value" in rows.column_names
-        deleted = rows["value"].is_null() if has_nulls else pa.chunked_array([pa.repeat(False, rows.num_rows)])  # noqa: FBT003
-        marked = rows.append_column(pa.field(DELETED, pa.bool_()), deleted)
-        return marked.filter(pc.invert(deleted)) if self._latest.deletes == "ignore" else marked
-
-    @staticmethod
-    def _as_rows(tombstones: pa.Table, schema: pa.Schema) -> pa.Table:
-        count = tombstones.num_rows
-        columns = [
-            pa.chunked_array([pa.repeat(True, count)])  # noqa: FBT003
-            if f.name == DELETED
-            else tombstones[f.name]
-            if f.name in tombstones.column_names
-            else pa.chunked_array([pa.nulls(count, f.type)])
-            for f in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema)
+        types = ",".join(f"{name}={kind}" for name, kind in sorted(latest.types.items()))
+        changes = f"/{latest.changes}/{types}" if latest.changes is not None else ""
+        return f"{MARK}{table.metadata().id}/{','.join(self._key)}/{deletes}/{latest.order}{changes}"
 
     def _read(self, table: str, files: list[AddedFile], columns: pa.Schema) -> pa.Table:
         return pa.concat_tables([columns.empty_table(), *(file.read(self._storage, table, columns) for file in files)])

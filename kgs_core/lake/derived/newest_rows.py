@@ -1,29 +1,80 @@
 """The newest row of each key among rows."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-DELETED, _ROW = "is deleted", "number of the row"
+from kgs_core.lake.derived.kept_values import KEPT, ROW, Places, kept_values, with_kept_values
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DELETED, VALID_FROM = "is deleted", "valid from"
 """Columns beside those of the table. Names with blanks, which no table has: a transform may well give it `_deleted`."""
-ORDERS = {"offset": ("_partition", "_offset"), "timestamp": ("_timestamp", "_partition", "_offset", "_topic_id")}
+_PLACE = ("_partition", "_offset", "_topic_id")
+ORDERS = {
+    "offset": ("_partition", "_offset"),
+    "timestamp": ("_timestamp", *_PLACE),
+    "source": ("_source_position", *_PLACE),
+}
 """What is compared, by the rule's `order`. `offset`: offsets of one partition tell what is newer; of a key in two
 partitions the greater partition counts. `timestamp`: null is the oldest; the topic's id is the last resort, so that the
-order in which rows are merged never counts."""
+order in which rows are merged never counts. `source`: likewise, of the position in the database's log."""
 
 
 def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
-    """One row of each key; rows without a key (a null in any of its columns) are left out."""
+    """One row of each key; rows without a key (a null in any of its columns) are left out.
+
+    A column that such a row keeps (`KEPT`) has the value of the row before it that has one, if there is any.
+    """
+    ordered = _ordered(rows, key, order)
+    rows = with_kept_values(rows, ordered, key) if _may_keep(rows) else rows
+    return _rows_at(rows, _last(ordered, key))
+
+
+def needed(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
+    """The rows that `newest` makes its rows of, now or with more rows of any age: give it these once all are there."""
+    ordered = _ordered(rows, key, order)
+    last = _last(ordered, key)
+    if not _may_keep(rows):
+        return _rows_at(rows, last)
+    is_last = np.zeros(rows.num_rows, dtype=bool)
+    is_last[last] = True
+    givers = [givers[is_last[takers]] for _, takers, givers in kept_values(rows, ordered, key)]
+    return _rows_at(rows, np.concatenate([last, *givers]))
+
+
+def in_order(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
+    """All rows of each key behind one another, the oldest first, with kept values as in `newest`: for a history."""
+    ordered = _ordered(rows, key, order)
+    rows = with_kept_values(rows, ordered, key) if _may_keep(rows) else rows
+    return rows.take(pa.array(ordered.sort(key, maintain_order=True)[ROW].to_numpy()))
+
+
+def _ordered(rows: pa.Table, key: Sequence[str], order: str) -> "pl.DataFrame":
+    """Numbers and keys of the rows that have one, the oldest first."""
     import polars as pl
 
     columns = [*dict.fromkeys([*key, *ORDERS[order]])]
-    index = pl.DataFrame(pl.from_arrow(rows.select(columns))).with_row_index(_ROW)
-    kept = index.drop_nulls(list(key)).sort(*ORDERS[order], nulls_last=False, maintain_order=True)
-    kept = kept.unique(subset=list(key), keep="last", maintain_order=True)
-    is_kept = np.zeros(rows.num_rows, dtype=bool)
-    is_kept[kept[_ROW].to_numpy()] = True
-    return rows.filter(pa.array(is_kept))  # by chunk: to take rows would make one array of all, of at most 2 GB
+    index = pl.DataFrame(pl.from_arrow(rows.select(columns))).with_row_index(ROW)
+    return index.drop_nulls(list(key)).sort(*ORDERS[order], nulls_last=False, maintain_order=True)
+
+
+def _last(ordered: "pl.DataFrame", key: Sequence[str]) -> Places:
+    return ordered.unique(subset=list(key), keep="last", maintain_order=True)[ROW].to_numpy()
+
+
+def _may_keep(rows: pa.Table) -> bool:
+    return KEPT in rows.column_names and len(pc.list_flatten(rows[KEPT])) > 0
+
+
+def _rows_at(rows: pa.Table, places: Places) -> pa.Table:
+    is_there = np.zeros(rows.num_rows, dtype=bool)
+    is_there[places] = True
+    return rows.filter(pa.array(is_there))  # by chunk: to take rows would make one array of all, of at most 2 GB
 
 
 def is_newer(order: str) -> str:
@@ -32,6 +83,7 @@ def is_newer(order: str) -> str:
     if order == "offset":
         return by_offset
     by_place = f"({by_offset} OR (s._partition = t._partition AND s._offset = t._offset AND s._topic_id > t._topic_id))"
-    same = "(s._timestamp = t._timestamp OR (s._timestamp IS NULL AND t._timestamp IS NULL))"
-    later = "(s._timestamp > t._timestamp OR (t._timestamp IS NULL AND s._timestamp IS NOT NULL))"
+    column = ORDERS[order][0]
+    same = f"(s.{column} = t.{column} OR (s.{column} IS NULL AND t.{column} IS NULL))"
+    later = f"(s.{column} > t.{column} OR (t.{column} IS NULL AND s.{column} IS NOT NULL))"
     return f"({later} OR ({same} AND {by_place}))"

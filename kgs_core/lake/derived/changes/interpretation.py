@@ -1,0 +1,211 @@
+"""How the rows of a table become rows of its derived table: as they are, or as the events of a database say.
+
+A derived table's columns are those of the followed table, what Kafka knows of the event, and the columns of headers and
+topic. Beside them each row says whether it deletes its key (`DELETED`), and which columns keep the value that is there
+already (`KEPT`): a source may leave out what has not changed, and a deleted row that stays keeps its last values. A key
+without a row takes the values of the row as they are.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgs_core.config import TopicRule
+from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows
+from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.errors import ConfigError
+from kgs_core.lake.derived.changes import canal, debezium, maxwell
+from kgs_core.lake.derived.changes.events import Change, Events, is_value_column
+from kgs_core.lake.derived.changes.source_order import SOURCE_POSITION
+from kgs_core.lake.derived.changes.types import as_type, type_of
+from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.newest_rows import DELETED
+from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
+
+MARKED = pa.field("_deleted", pa.bool_())
+"""Column of the derived table by `deletes: column`."""
+_BESIDE = (pa.field(DELETED, pa.bool_()), pa.field(KEPT, pa.list_(pa.string())))
+_READERS: Mapping[str, Callable[[pa.Table, tuple[str, ...], bool], Events]] = {
+    "debezium": debezium.events_of,
+    "maxwell": maxwell.events_of,
+    "canal": canal.events_of,
+}
+
+Place = tuple[str, int, int]
+"""Topic id, partition and offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreted:
+    """Rows for a derived table.
+
+    Attributes:
+        rows: its columns, `DELETED` and `KEPT`; in the order of the events, a key as often as it changed.
+        truncated: places of events by which all former rows go.
+    """
+
+    rows: pa.Table
+    truncated: list[Place] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """The reading of one table by its rule's `newest_rows`.
+
+    Attributes:
+        source: columns of the table of events, or of plain rows.
+
+    Raises:
+        ConfigError: its columns are not what this producer writes, or lack the key.
+    """
+
+    rule: TopicRule
+    source: pa.Schema
+
+    @property
+    def newest(self) -> NewestRows:
+        """The rule's section."""
+        if self.rule.newest_rows is None:
+            raise ConfigError(["newest_rows: the rule has none"])
+        return self.rule.newest_rows
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns of the derived table that are its key."""
+        return self.rule.newest_key
+
+    def schema(self) -> pa.Schema:
+        """Columns of the derived table."""
+        rows = self.read(self.source.empty_table()).rows
+        return pa.schema([f for f in rows.schema if f not in _BESIDE])
+
+    def read(self, rows: pa.Table) -> Interpreted:
+        """These rows of the source, as the derived table has them."""
+        found = self._plain(rows) if self.newest.changes is None else self._changes(rows)
+        if missing := [name for name in self.key if name not in found.rows.column_names]:
+            raise ConfigError([f"newest_rows: key: no column {', '.join(missing)}"])
+        table = found.rows
+        if self.newest.deletes == "ignore":
+            return Interpreted(table.filter(pc.invert(table[DELETED])))
+        return Interpreted(self._marked(table), found.truncated)
+
+    def tombstones(self, rows: pa.Table) -> pa.Table:
+        """Rows that delete their key, of columns of the derived table among which that key is."""
+        count = rows.num_rows
+        whole = {f.name: rows[f.name] if f.name in rows.column_names else pa.nulls(count, f.type) for f in self._own}
+        table = pa.table(whole).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), count))
+        return self._marked(table.append_column(_BESIDE[1], _empty_lists(count)))
+
+    def without_truncated(self, rows: pa.Table, truncated: Iterable[Place]) -> pa.Table:
+        """The newest rows without those that a truncate came behind, or with these as deleted."""
+        gone = pa.chunked_array([pa.repeat(pa.scalar(value=False), rows.num_rows)])
+        for topic_id, partition, offset in truncated:
+            alike = pc.and_(pc.equal(rows["_topic_id"], topic_id), pc.equal(rows["_partition"], partition))
+            gone = pc.or_(gone, pc.and_(alike, pc.less(rows["_offset"], offset)))
+        if self.newest.deletes != "column":
+            return rows.filter(pc.invert(pc.or_(gone, rows[DELETED])))
+        return rows.set_column(rows.column_names.index(MARKED.name), MARKED, pc.or_(gone, rows[MARKED.name]))
+
+    @cached_property
+    def _own(self) -> pa.Schema:
+        return pa.schema([f for f in self.schema() if self.newest.deletes != "column" or f != MARKED])
+
+    def _plain(self, rows: pa.Table) -> Interpreted:
+        """Rows as they are; one of null is a tombstone where its format takes null."""
+        has_nulls = FORMATS[self.rule.format].takes_null and "value" in rows.column_names
+        deleted = rows["value"].is_null() if has_nulls else pa.repeat(pa.scalar(value=False), rows.num_rows)
+        rows = rows.append_column(_BESIDE[0], deleted)
+        return Interpreted(rows.append_column(_BESIDE[1], _empty_lists(rows.num_rows)))
+
+    def _changes(self, rows: pa.Table) -> Interpreted:
+        newest, beside = self.newest, {*self.rule.key_columns, *self.rule.headers, *self.rule.topic_columns}
+        values = rows.select([name for name in rows.column_names if is_value_column(name) and name not in beside])
+        events = _READERS[newest.changes or ""](values, self.key, newest.order == "source")
+        change, of = events.change, events.row_of
+        image = self._keyed(events, rows)
+        for name, kind in newest.types.items():
+            if name not in image.column_names:
+                raise ConfigError([f"newest_rows: types: no column {name} in {', '.join(image.column_names)}"])
+            at = image.column_names.index(name)
+            image = image.set_column(at, pa.field(name, type_of(kind)), as_type(name, image[name], kind))
+        kept = _lists_of(events.left_out, len(of))
+        others = [name for name in (*self.rule.headers, *self.rule.topic_columns) if name in rows.column_names]
+        for name in (*others, *(f.name for f in ORIGIN_FIELDS)):
+            if name in image.column_names:
+                raise ConfigError([f"newest_rows: column {name} of the followed table is also one of kgs: rename it"])
+            image = image.append_column(rows.schema.field(name), rows[name].take(of))
+        if events.position is not None:
+            image = image.append_column(SOURCE_POSITION, events.position)
+        image = image.append_column(_BESIDE[0], pc.equal(change, Change.DELETE)).append_column(_BESIDE[1], kept)
+        is_row = pc.is_in(change, pa.array([Change.PUT, Change.DELETE], pa.int8()))
+        place = image.filter(pc.equal(change, Change.TRUNCATE)).select(["_topic_id", "_partition", "_offset"])
+        truncated = [tuple(row.values()) for row in place.to_pylist()]
+        return Interpreted(image.filter(is_row), truncated)
+
+    def _keyed(self, events: Events, rows: pa.Table) -> pa.Table:
+        """The rows of the followed table; where an event has none of the key, it is that of its record's key."""
+        image, prefix = events.rows, self.rule.key_prefix
+        for name in self.key:
+            if (column := _of_record_key(rows, prefix, name)) is None:
+                continue
+            column = column.take(events.row_of)
+            if name in image.column_names:
+                at, kind = image.column_names.index(name), image.schema.field(name).type
+                image = image.set_column(at, name, pc.coalesce(image[name], column.cast(kind)))
+        if events.needs_record_key and self.key != (KAFKA_KEY,):
+            lacking = [name for name in self.key if _of_record_key(rows, prefix, name) is None]
+            if lacking:
+                raise ConfigError(
+                    [
+                        "newest_rows: records without a value delete rows here, and of their keys no column has "
+                        f"{', '.join(lacking)}: give key_format and key_schema, or key: [_key]"
+                    ]
+                )
+        return image
+
+    def _marked(self, rows: pa.Table) -> pa.Table:
+        """With deletes as a column, if that is wanted.
+
+        Deleted rows keep the values that were there last: what an event has of them depends on the database.
+        """
+        if self.newest.deletes != "column":
+            return rows
+        if MARKED.name in rows.column_names:
+            raise ConfigError([f"newest_rows: there is a column {MARKED.name} already: set deletes: remove, or ignore"])
+        own = {*self.key, SOURCE_POSITION.name, *(f.name for f in (*ORIGIN_FIELDS, *_BESIDE))}
+        names = pa.scalar([name for name in rows.column_names if name not in own], _BESIDE[1].type)
+        deleted, stays = rows[DELETED], pa.repeat(pa.scalar(value=False), rows.num_rows)
+        kept = pc.if_else(deleted, names, rows[KEPT])
+        beside = zip(_BESIDE, (stays, kept), strict=True)
+        rows = rows.drop_columns([f.name for f in _BESIDE]).append_column(MARKED, deleted)
+        for each, column in beside:
+            rows = rows.append_column(each, column)
+        return rows
+
+
+def _of_record_key(rows: pa.Table, prefix: str, name: str) -> pa.ChunkedArray | None:
+    """Column of the records' keys that has this field; None: there is none."""
+    whole, enveloped = f"{prefix}{name}", f"{prefix}payload"
+    if whole in rows.column_names:
+        return rows[whole]
+    if enveloped in rows.column_names and pa.types.is_struct(kind := rows.schema.field(enveloped).type):
+        return pc.struct_field(rows[enveloped], name) if kind.get_field_index(name) >= 0 else None
+    return None
+
+
+def _empty_lists(count: int) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
+
+
+def _lists_of(masks: Mapping[str, pa.Array], count: int) -> pa.Array:
+    """Row -> names of the masks that are true for it."""
+    if not masks:
+        return _empty_lists(count)
+    which = np.stack([np.asarray(mask) for mask in masks.values()], axis=1)
+    names = np.array(list(masks), object)[np.nonzero(which)[1]]
+    offsets = np.concatenate([[0], np.cumsum(which.sum(axis=1))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(names.tolist(), pa.string()))

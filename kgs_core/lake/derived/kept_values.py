@@ -1,0 +1,56 @@
+"""Values that a row keeps: they are those of the last row before it, of the same key, that has one."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    import polars as pl
+Places = np.ndarray[Any, np.dtype[Any]]
+
+KEPT, ROW, _GROUP = "columns kept", "number of the row", "number of the key"
+"""Columns beside those of a table: names of the columns whose former value a row keeps; and of this reading."""
+
+
+def kept_values(rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]) -> Iterator[tuple[str, Places, Places]]:
+    """Column, rows that keep its value, and beside each the row that has it; rows without one before them are left out.
+
+    Args:
+        ordered: numbers and keys of those that have a key, the oldest first.
+    """
+    import polars as pl
+
+    by_key = ordered.with_columns(pl.struct(key).rank("dense").alias(_GROUP)).sort(_GROUP, maintain_order=True)
+    number, group = by_key[ROW].to_numpy(), by_key[_GROUP].to_numpy()
+    first = np.searchsorted(group, group)  # of each one's key
+    lists = rows[KEPT].combine_chunks()
+    of_row, names = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    for name in pc.unique(names).to_pylist():
+        keeps = np.zeros(rows.num_rows, bool)
+        keeps[of_row[np.asarray(pc.equal(names, name))]] = True
+        keeps = keeps[number]
+        giver = np.maximum.accumulate(np.where(keeps, -1, np.arange(len(number))))
+        found = keeps & (giver >= first)
+        yield name, number[found], number[giver[found]]
+
+
+def with_kept_values(rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]) -> pa.Table:
+    """The rows with these values; what they still keep has no value among them."""
+    lists = rows[KEPT].combine_chunks()
+    of_row, names = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
+    still = np.ones(len(names), bool)
+    out = rows
+    for name, takers, givers in kept_values(rows, ordered, key):
+        from_row, is_taker = np.arange(rows.num_rows), np.zeros(rows.num_rows, bool)
+        from_row[takers], is_taker[takers] = givers, True
+        values = rows[name].take(pa.array(from_row, mask=~is_taker))
+        column = pc.if_else(pa.array(is_taker), values, rows[name])
+        out = out.set_column(rows.column_names.index(name), rows.schema.field(name), column)
+        still &= ~(np.asarray(pc.equal(names, name)) & is_taker[of_row])
+    counts = np.bincount(of_row[still], minlength=rows.num_rows)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+    left = pa.ListArray.from_arrays(offsets, names.filter(pa.array(still)), type=lists.type)
+    return out.set_column(rows.column_names.index(KEPT), rows.schema.field(KEPT), left)

@@ -1,0 +1,158 @@
+"""Events of a random database, in each producer's words: the newest rows are the database's."""
+
+import json
+import random
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgs_core.config import TopicRule
+from kgs_core.lake.derived.changes.interpretation import Interpretation
+from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.newest_rows import DELETED, in_order, needed, newest
+from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, schema_of
+from tests.core.lake.changes.database import DIALECTS, Database, acts
+
+ROW = "struct<a:int,b:string,name:string,doc:string>"
+TEXTS = "struct<a:string,b:string,name:string,doc:string>"
+COLUMNS = {
+    "debezium": {
+        "before": ROW,
+        "after": ROW,
+        "op": "string",
+        "source": "struct<lsn:long,sequence:string,ts_ms:long>",
+    },
+    "flattened": {"a": "int", "b": "string", "name": "string", "doc": "string"},
+    "rewritten": {"a": "int", "b": "string", "name": "string", "doc": "string", "__deleted": "string"},
+    "maxwell": {"type": "string", "data": ROW, "old": ROW},
+    "canal": {"type": "string", "data": f"array<{TEXTS}>", "old": f"array<{TEXTS}>"},
+}
+KEY = ("a", "b")
+
+
+def rule_of(dialect, **more):
+    newest_rows = {"table": "n", "changes": dialect if dialect in ("maxwell", "canal") else "debezium", **more}
+    if dialect == "canal":
+        newest_rows["types"] = {"a": "int"}
+    keys = {"key_format": "json", "key_schema": {"a": "int", "b": "string"}}
+    return TopicRule.model_validate(
+        {"topic": "t", "format": "json", "schema": COLUMNS[dialect], **keys, "newest_rows": newest_rows}
+    )
+
+
+def table_of(rule, records):
+    """The rows that these (partition, offset, key, value) are in the table of events."""
+    schema = pa.schema([*schema_of(rule.fields), *schema_of(rule.key_columns), *ORIGIN_FIELDS])
+    rows = [
+        {
+            **(value or {}),
+            **({"key_a": key[0], "key_b": key[1]} if key is not None else {}),
+            "_topic_id": "id",
+            "_partition": partition,
+            "_offset": offset,
+            "_key": json.dumps(key).encode(),
+        }
+        for partition, offset, key, value in records
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def merged(state, rows):
+    """What the merge of a derived table does, as a plain loop."""
+    for row in rows.to_pylist():
+        key, there = (row["a"], row["b"]), state.get((row["a"], row["b"]))
+        if there is not None and (row["_partition"], row["_offset"]) <= (there["_partition"], there["_offset"]):
+            continue
+        kept = {name: there[name] for name in row[KEPT]} if there is not None else {}
+        state[key] = {**row, **kept}
+        if row[DELETED]:
+            del state[key]
+
+
+def rows_in(state):
+    return {key: {name: row[name] for name in ("a", "b", "name", "doc")} for key, row in state.items()}
+
+
+def anew(reading, parts, order="offset"):
+    """All parts, in any order, as one makes the derived table of all of them."""
+    kept, truncated = reading.read(parts[0].slice(0, 0)).rows, []
+    for part in parts:
+        found = reading.read(part)
+        truncated += found.truncated
+        kept = needed(pa.concat_tables([kept, found.rows]), KEY, order)
+    return reading.without_truncated(newest(kept, KEY, order), truncated)
+
+
+def filled(dialect, done, partitions):
+    database = Database(dialect, partitions)
+    for what in done:
+        database.act(*what)
+    ends = [0] * partitions
+    records = []
+    for partition, key, value in database.records:
+        records.append((partition, ends[partition], key, value))
+        ends[partition] += 1
+    return database, records
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(done=acts, partitions=st.sampled_from([1, 1, 3]), deletes=st.sampled_from(["remove", "column"]), data=st.data())
+def test_newest_rows_are_the_database(dialect, done, partitions, deletes, data):
+    database, records = filled(dialect, done, partitions)
+    rule = rule_of(dialect, deletes=deletes)
+    whole = table_of(rule, records)
+    reading = Interpretation(rule, whole.schema)
+    cuts = sorted({0, len(records), *data.draw(st.lists(st.integers(0, len(records)), max_size=4))})
+    parts = [whole.slice(start, end - start) for start, end in pairwise(cuts)] or [whole]
+    state = {}
+    for n, part in enumerate(parts):
+        found = reading.read(part)
+        assert found.rows.schema.names == [*reading.schema().names, DELETED, KEPT]
+        if found.truncated:
+            state = {(row["a"], row["b"]): row for row in anew(reading, parts[: n + 1]).to_pylist()}
+        else:
+            merged(state, newest(found.rows, KEY, "offset"))
+    shuffled = random.Random(len(records)).sample(parts, len(parts))
+    for found in (state, {(row["a"], row["b"]): row for row in anew(reading, shuffled).to_pylist()}):
+        present = {key: row for key, row in found.items() if not row.get("_deleted")}
+        assert rows_in(present) == database.rows
+        gone = {key for _, _, key, _ in records if key is not None} - database.rows.keys()
+        assert {key for key, row in found.items() if row.get("_deleted")} == (gone if deletes == "column" else set())
+
+
+@given(done=acts)
+def test_a_history_has_all_changes_of_a_key_behind_one_another(done):
+    database, records = filled("debezium", done, 1)
+    rule = rule_of("debezium")
+    reading = Interpretation(rule, table_of(rule, records).schema)
+    found = reading.read(table_of(rule, records))
+    rows = in_order(found.rows, KEY, "offset").to_pylist()
+    assert len(rows) == found.rows.num_rows
+    assert [(r["a"], r["b"], r["_offset"]) for r in rows] == sorted((r["a"], r["b"], r["_offset"]) for r in rows)
+    last = {(row["a"], row["b"]): row for row in rows}
+    if not found.truncated:
+        assert rows_in({key: row for key, row in last.items() if not row[DELETED]}) == database.rows
+
+
+@given(done=acts, data=st.data())
+def test_by_position_in_the_source_any_order_of_records_gives_the_same(done, data):
+    """But for values that an event leaves out: they come with an event before it."""
+    done = [each for each in done if each[0] not in ("touch", "truncate", "repeat")]
+    database, records = filled("debezium", done, 1)
+    rule = rule_of("debezium", order="source", deletes="column")
+    shuffled = [(0, n, key, value) for n, (_, _, key, value) in enumerate(data.draw(st.permutations(records)))]
+    reading = Interpretation(rule, table_of(rule, shuffled).schema)
+    rows = newest(reading.read(table_of(rule, shuffled)).rows, KEY, "source").to_pylist()
+    assert rows_in({(r["a"], r["b"]): r for r in rows if not r["_deleted"]}) == database.rows
+
+
+def test_a_value_that_was_left_out_is_not_another_keys():
+    database, records = filled("debezium", [("put", 0, 1), ("put", 1, 2), ("touch", 1, 0)], 1)
+    rule = rule_of("debezium")
+    rows = table_of(rule, [records[0], records[2]])
+    first, second = newest(Interpretation(rule, rows.schema).read(rows).rows, KEY, "offset").to_pylist()
+    assert (first["doc"], first[KEPT]) == (database.rows[0, "x"]["doc"], [])
+    assert (second["doc"], second[KEPT]) == (None, ["doc"])
