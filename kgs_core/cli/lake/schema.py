@@ -46,6 +46,8 @@ def schema_topic(
     named below with what to do. Last comes how many of the records would be rows with these columns, and why the others
     would be bad.
 
+    Of a topic with changes of a database's table, by Debezium, `newest_rows` is proposed too.
+
     Where the topic's rule has a format with a registry, its columns are printed as the registry's schema makes them.
 
     It reads without a group and changes nothing, the configuration neither. Rules of that need not be finished.
@@ -57,18 +59,22 @@ def schema_topic(
         click.echo(json.dumps(shown, indent=2) if as_json else "\n".join(columns_as_yaml({}, found)))
         return
     from kgs_core.ingest.fetch.topic_sample import sample_topic
+    from kgs_core.ingest.formats.json.change_events import propose_changes
     from kgs_core.ingest.formats.json.json_inference import propose_schema
 
     sample = sample_topic(settings, topic, records, seconds)
     if not sample.values:
         more = "" if sample.is_whole else f" that came within {seconds:g} s: give --seconds"
         raise ConfigError([f"topic {topic}: no records{more}"])
-    proposal = propose_schema(sample.values)
-    of_keys = propose_schema([key for key in sample.keys if key is not None], are_keys=True)
+    changes = propose_changes(sample.values, sample.keys)
+    proposal = propose_schema(sample.values) if changes is None else changes.values
+    keys = sample.keys if changes is None else changes.keys
+    of_keys = propose_schema([key for key in keys if key is not None], are_keys=True)
+    newest = {} if changes is None else {"newest_rows": _newest_rows(topic, changes.newest_rows, of_keys)}
     if as_json:
-        click.echo(json.dumps(_tree(topic, sample, proposal, of_keys), indent=2))
+        click.echo(json.dumps({**_tree(topic, sample, proposal, of_keys), **newest}, indent=2))
     else:
-        for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys)):
+        for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys), *_newest_lines(newest)):
             click.echo(line)
 
 
@@ -152,6 +158,18 @@ def _key_lines(found: "SchemaProposal", of_keys: "SchemaProposal") -> Iterator[s
     if of_keys.without_type:
         yield "# Of keys without a type, and left out:"
         yield from (f"#   {path}: {why}" for path, why in of_keys.without_type.items())
+
+
+def _newest_rows(topic: str, found: dict[str, Any], of_keys: "SchemaProposal") -> dict[str, Any]:
+    """Section of a rule for a topic of changes; without columns of keys its key is the whole key."""
+    has_key = bool(of_keys.columns) and of_keys.fitting == of_keys.looked_at
+    return {"table": f"gold/{topic.rpartition('.')[2]}", **({} if has_key else {"key": ["_key"]}), **found}
+
+
+def _newest_lines(newest: dict[str, Any]) -> Iterator[str]:
+    if newest:
+        yield "# These are changes of a database's table. A second table follows it (docs/follow-a-database.md):"
+        yield yaml.safe_dump(newest, width=10**6, sort_keys=False, allow_unicode=True).rstrip()
 
 
 def plain_format(values: Sequence[bytes | None]) -> str:

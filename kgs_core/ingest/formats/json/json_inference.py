@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -117,9 +117,14 @@ def propose_schema(values: Sequence[bytes | None], *, are_keys: bool = False) ->
     columns = {name: str(kind) for name, kind in kinds.items()}
     seen = {name: root.fields[name] for name in columns}
     absent = {name: n for name, each in seen.items() if (n := root.there - each.there + each.nulls)}
+    return replace(fit(columns, values), absent=absent, without_type=without_type)
+
+
+def fit(columns: dict[str, str], values: Sequence[bytes | None]) -> SchemaProposal:
+    """How these columns fit the values."""
     parsed = parse_json(ValueBatch(pa.array(values, pa.binary()), schema_of(columns), "", TopicRule(topic="sample")))
     bad = dict(Counter(parsed.bad.values()).most_common())
-    return SchemaProposal(columns, len(values), len(parsed.good), bad, absent, without_type)
+    return SchemaProposal(columns, len(values), len(parsed.good), bad, {}, {})
 
 
 def _object_in(value: bytes | None) -> tuple[tuple[str, Any], ...] | None:
@@ -138,7 +143,7 @@ def _fields_of(
     taken: set[str] = set()
     for name, each in seen.fields.items():
         inner = f"{path}.{name}" if path else name
-        if not name or name[:1] == reserved:
+        if not name or (name[:1] == reserved and not name.startswith("__")):
             without_type[inner] = "columns must not be empty or begin with '_': parse it with a transform"
         elif name.lower() in taken:
             without_type[inner] = "another field differs only in case, which many readers of Delta cannot tell apart"

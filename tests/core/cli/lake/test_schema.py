@@ -1,6 +1,7 @@
 """`kgs schema topic`: what is printed can be pasted into the rule as it is."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ from kgs_core.config.rule.value_formats import FORMATS, ValueFormat
 from kgs_core.ingest.fetch import topic_sample
 from kgs_core.ingest.fetch.topic_sample import TopicSample
 
+EVENTS = Path(__file__).parents[3] / "debezium_events.jsonl"
+SMT = "ExtractNewRecordState, delete.tombstone.handling.mode=rewrite"
 VALUES = [
     b'{"id": 1, "total": 1, "items": [{"sku": "a", "n": null}], "note: odd": "x", "mixed": 1}',
     b'{"id": 2, "total": 1.5, "mixed": "a"}',
@@ -111,3 +114,20 @@ def test_columns_of_a_registry_are_printed(run, monkeypatch):
     monkeypatch.setitem(FORMATS, "kept", ValueFormat("m:f", columns_of=f"{__name__}:columns_by_registry"))
     out = run(rule={"format": "kept"}, registry={"url": "http://r:1"}).output
     assert yaml.safe_load(out) == {"schema": {"a": "array<struct<b:decimal(5,2)>>"}}
+
+
+@pytest.mark.parametrize("made_by", ["envelope", "envelope with schemas", SMT])
+def test_of_changes_by_debezium_newest_rows_are_proposed(run, made_by):
+    lines = [json.loads(line) for line in EVENTS.read_text().splitlines()]
+    records = [each for each in lines if (each["from"], each["topic"]) == (made_by, "shop.public.customers")]
+    values, keys = ([None if r[what] is None else r[what].encode() for r in records] for what in ("value", "key"))
+    out = run(values=values, keys=keys).output
+    rule = TopicRule.model_validate({"topic": "t", **yaml.safe_load(out)})
+    assert (rule.newest_rows.changes, rule.newest_key) == ("debezium", ("id",))
+    row = {"envelope": "after", SMT: "__op"}.get(made_by, "payload")
+    assert row in rule.fields
+    assert "bad:" not in out
+    if made_by == "envelope with schemas":
+        assert rule.newest_rows.types == {"balance": "decimal(10,2)"}
+        assert "after:struct<id:long,name:string,balance:binary,big:string>" in rule.fields["payload"]
+    assert json.loads(run("--json", values=values, keys=keys).output)["newest_rows"]["table"] == "gold/t"

@@ -1,0 +1,131 @@
+"""Part of a rule for a topic of Debezium's JSON events: columns, and what its newest rows are to know."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kgs_core.config.rule.field_types import StructType, parse_type
+from kgs_core.ingest.formats.json.json_inference import SchemaProposal, fit, propose_schema
+
+_PLAIN = {
+    "int8": "byte",
+    "int16": "short",
+    "int32": "int",
+    "int64": "long",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "binary",
+}
+_NAMED = {
+    "io.debezium.time.Date": "date",
+    "org.apache.kafka.connect.data.Date": "date",
+    "io.debezium.time.Timestamp": "timestamp_ms",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp_ms",
+    "io.debezium.time.MicroTimestamp": "timestamp_us",
+    "io.debezium.time.NanoTimestamp": "timestamp_ns",
+    "io.debezium.time.ZonedTimestamp": "timestamp",
+}
+"""Name of a type in Connect -> its word in `newest_rows: types`."""
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_SOURCE = {"ts_ms": "long", "lsn": "long", "sequence": "string", "file": "string", "pos": "long", "row": "int"}
+_MARKS = ("__deleted", "__op")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProposal:
+    """What is proposed beside the columns of keys.
+
+    Attributes:
+        keys: the keys, as their columns are to be found.
+        newest_rows: of the rule, but for the table.
+    """
+
+    values: SchemaProposal
+    keys: list[bytes | None]
+    newest_rows: dict[str, Any]
+
+
+def propose_changes(values: Sequence[bytes | None], keys: Sequence[bytes | None]) -> ChangeProposal | None:
+    """A proposal for these records; None where they are no changes by Debezium."""
+    objects = [_object(value) for value in values if value is not None and value.strip() != b"null"]
+    if not objects:
+        return None
+    is_whole = all({"schema", "payload"} == found.keys() for found in objects)
+    found = [each["payload"] if is_whole else each for each in objects]
+    if not all(isinstance(each, dict) for each in found):
+        return None
+    of_keys = [_without_schema(key) for key in keys]
+    if not all({"op", "source"} <= each.keys() and {"before", "after"} & each.keys() for each in found):
+        is_marked = any(each.keys() & {*_MARKS} for each in found)
+        return ChangeProposal(_of_rows(values), of_keys, {"changes": "debezium"}) if is_marked else None
+    rows = [json.dumps(row).encode() for each in found for row in (each.get("after"), each.get("before")) if row]
+    proposed, types = propose_schema(rows, are_keys=True), {}
+    if is_whole:
+        columns, types = _of_connect(objects)
+        proposed = replace(proposed, columns=columns, without_type={})
+    row = _struct(proposed.columns)
+    source = {name: kind for name, kind in _SOURCE.items() if all(name in each["source"] for each in found)}
+    envelope = {"before": row, "after": row, "source": _struct(source), "op": "string", "ts_ms": "long"}
+    columns = {"payload": _struct(envelope)} if is_whole else envelope
+    whole = replace(fit(columns, [v for v in values if v is not None]), without_type=proposed.without_type)
+    return ChangeProposal(whole, of_keys, {"changes": "debezium", **({"types": types} if types else {})})
+
+
+def _of_rows(values: Sequence[bytes | None]) -> SchemaProposal:
+    return propose_schema([value for value in values if value is not None and value.strip() != b"null"])
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _without_schema(key: bytes | None) -> bytes | None:
+    found = _object(key) if key is not None else {}
+    return json.dumps({"payload": found["payload"]}).encode() if {"schema", "payload"} == found.keys() else key
+
+
+def _of_connect(objects: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns of the followed table, and their words in `types`, by the schemas within the events."""
+    columns: dict[str, str] = {}
+    types: dict[str, str] = {}
+    for each in objects:
+        for part in each["schema"]["fields"]:
+            if part["field"] in ("before", "after"):
+                columns |= {field["field"]: _kind(field) for field in part["fields"]}
+                types |= dict(_types(part["fields"]))
+    return columns, types
+
+
+def _types(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for field in fields:
+        name = field.get("name")
+        if name in _NAMED:
+            yield field["field"], _NAMED[name]
+        elif name == _DECIMAL:
+            of = field.get("parameters", {})
+            yield field["field"], f"decimal({of.get('connect.decimal.precision', 38)},{of.get('scale', 0)})"
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    match field["type"]:
+        case "struct":
+            return _struct({inner["field"]: _kind(inner) for inner in field["fields"]})
+        case "array":
+            return f"array<{_kind(field['items'])}>"
+        case "map":
+            return f"map<{_kind(field['keys'])},{_kind(field['values'])}>"
+        case plain:
+            return _PLAIN[plain]
+
+
+def _struct(columns: Mapping[str, str]) -> str:
+    return str(StructType(tuple((name, parse_type(kind)) for name, kind in columns.items())))
