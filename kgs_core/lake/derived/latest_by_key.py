@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from kgs_core.config import Settings, TableSpec, TopicRule
@@ -25,7 +26,7 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.lake.delta.whole_table import opened_table
-from kgs_core.lake.derived.changes.interpretation import Interpretation, Place
+from kgs_core.lake.derived.changes.interpretation import MAY_TRUNCATE, Interpretation, Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
@@ -138,7 +139,8 @@ class LatestByKeyTable:
 
     def _merge_new(self, source: _Source, apps: tuple[str, str], base: int, done: Materialization) -> None:
         end = source.rows.version()
-        found = self._new_tombstones(source, apps[1], load_transactions(self._storage, self._target.name))
+        noted = load_transactions(self._storage, self._target.name)
+        found = self._new_tombstones(source, apps[1], noted)
         tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
         is_exact = self._latest.deletes != "remove" and self._latest.changes is None
@@ -151,7 +153,7 @@ class LatestByKeyTable:
             found_in = source.reading.read(read)
             if found_in.truncated:
                 raise ChangesLostError("the followed table was truncated")
-            rows = found_in.rows
+            rows = source.reading.without_truncated(found_in.rows, noted_truncate(noted, apps[0]))
             if is_last:
                 rows = pa.concat_tables([rows, source.reading.tombstones(tombstones)])
                 done.tombstones += tombstones.num_rows
@@ -184,18 +186,17 @@ class LatestByKeyTable:
         found = self._new_tombstones(source, apps[1], {})
         kept = source.reading.tombstones(found.rows)
         done.rows, done.tombstones = 0, found.rows.num_rows
-        truncated: list[Place] = []
+        truncated = self._truncated(source)
         for file in files_of(source.rows):
             read = self._read(self._spec.table, [file], source.schema)
             done.rows += read.num_rows
-            found_in = source.reading.read(read)
-            truncated += found_in.truncated
-            kept = needed(pa.concat_tables([kept, found_in.rows]), self._key, self._latest.order)
+            rows = source.reading.without_truncated(source.reading.read(read).rows, truncated)
+            kept = needed(pa.concat_tables([kept, rows]), self._key, self._latest.order)
         kept = newest(kept, self._key, self._latest.order)
-        self._check_truncated(source, truncated)
-        kept = source.reading.without_truncated(kept, truncated)
+        if self._latest.deletes == "remove":
+            kept = kept.filter(pc.invert(kept[DELETED]))
         failpoint("latest-read")
-        positions = {apps[0]: source.rows.version(), **found.noted}
+        positions = {apps[0]: source.rows.version(), **found.noted, **note_of(truncated, apps[0])}
         self._target.replace(kept.drop_columns([DELETED, KEPT]), positions)
         failpoint("latest-merged")
         done.commits += 1
@@ -235,16 +236,21 @@ class LatestByKeyTable:
                 "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
             )
 
-    def _check_truncated(self, source: _Source, truncated: list[Place]) -> None:
-        """Which rows of other partitions are older than a truncate, offsets do not tell."""
-        for topic_id, partition, offset in truncated:
-            if others := {p for t, p in source.positions if t == topic_id} - {partition}:
+    def _truncated(self, source: _Source) -> list[Truncate]:
+        """All truncates; what is older than one must be known before any row is taken."""
+        if self._latest.changes not in MAY_TRUNCATE:
+            return []
+        reads = (self._read(self._spec.table, [file], source.schema) for file in files_of(source.rows))
+        truncated = [each for read in reads for each in source.reading.read(read).truncated]
+        for each in truncated:
+            others = {p for t, p in source.positions if t == each.topic_id} - {each.partition}
+            if others and each.place is None:
                 raise UnsafeError(
-                    f"table {self._spec.table}: partition {partition} has a truncate at offset {offset}, and which "
-                    f"rows of {len(others)} other partitions came before it cannot be told: give the topic one "
-                    "partition, do without truncates (Debezium: skipped.operations=t), or set newest_rows: deletes: "
-                    "ignore"
+                    f"table {self._spec.table}: partition {each.partition} has a truncate at offset {each.offset}, and "
+                    f"which rows of {len(others)} other partitions came before it cannot be told: give the topic one "
+                    "partition, add source.lsn to the columns (PostgreSQL), or set newest_rows: deletes: ignore"
                 )
+        return truncated
 
     def _app(self, table: DeltaTable) -> str:
         latest = self._latest

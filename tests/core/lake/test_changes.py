@@ -44,16 +44,16 @@ class Follower:
         section = {"table": "t_latest", **newest_rows}
         self.sink = Sink(storage, **self._rule, newest_rows=section).started(2)
 
-    def step(self, records):
-        """So many more of each partition are read, and merged."""
-        spans = {p: (at, min(at + records, self.ends[p])) for p, at in self._read.items()}
+    def read(self, records):
+        """So many more records of partitions are read, and merged."""
+        spans = {p: (self._read[p], min(self._read[p] + n, self.ends[p])) for p, n in records.items()}
         self.sink.ingest({p: span for p, span in spans.items() if span[0] < span[1]})
-        self._read = {p: end for p, (_, end) in spans.items()}
+        self._read |= {p: end for p, (_, end) in spans.items()}
         return materialized(self._storage, self._rule, **self._newest)
 
     def all(self, records=2):
         while self._read != self.ends:
-            self.step(records)
+            self.read({0: records, 1: records})
         assert Sink(self._storage).rows("t_dead_letters") == []
         return Sink(self._storage).rows("t_latest")
 
@@ -102,8 +102,19 @@ def test_deletes_whose_key_is_in_no_column_are_not_passed_over(follow):
         follower.all()
 
 
-def test_a_truncate_in_one_of_several_partitions_is_refused(follow):
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_truncate_takes_what_was_written_before_it_in_all_partitions(follow, late):
+    """Whichever partition is read late."""
     follower = follow("envelope", "orders", ORDERS, changes="debezium", key=["region", "number"])
+    follower.read({1 - late: follower.ends[1 - late]})
+    follower.read({late: 1})
+    rows = follower.all()
+    assert [(r["region"], r["number"], r["note"]) for r in rows] == [("eu", 1, "after truncate")]
+
+
+def test_a_truncate_whose_place_is_not_known_is_refused(follow):
+    rule = {"schema": {**ORDERS["schema"], "source": "struct<ts_ms:long>"}}
+    follower = follow("envelope", "orders", rule, changes="debezium", key=["region", "number"])
     with pytest.raises(UnsafeError, match="partition 0 has a truncate at offset 1, and which rows of 1 other"):
         follower.all()
 

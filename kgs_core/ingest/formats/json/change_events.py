@@ -64,7 +64,8 @@ def propose_changes(values: Sequence[bytes | None], keys: Sequence[bytes | None]
         is_marked = any(each.keys() & {*_MARKS} for each in found)
         return ChangeProposal(_of_rows(values), of_keys, {"changes": "debezium"}) if is_marked else None
     rows = [json.dumps(row).encode() for each in found for row in (each.get("after"), each.get("before")) if row]
-    proposed, types = propose_schema(rows, are_keys=True), {}
+    proposed = propose_schema(rows, are_keys=True)
+    types: dict[str, str] = {}
     if is_whole:
         columns, types = _of_connect(objects)
         proposed = replace(proposed, columns=columns, without_type={})

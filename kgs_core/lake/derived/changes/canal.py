@@ -5,16 +5,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.errors import ConfigError
-from kgs_core.lake.derived.changes.events import Change, Events, changes_by, column_of, field_of, with_moved_keys
+from kgs_core.lake.derived.changes.events import Events, RowChange, changes_by, column_of, field_of, with_moved_keys
 
 _TYPES = {
-    "INSERT": Change.PUT,
-    "UPDATE": Change.PUT,
-    "DELETE": Change.DELETE,
-    "TRUNCATE": Change.TRUNCATE,
+    "INSERT": RowChange.PUT,
+    "UPDATE": RowChange.PUT,
+    "DELETE": RowChange.DELETE,
+    "TRUNCATE": RowChange.TRUNCATE,
     **dict.fromkeys(
         ("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX", "GTID", "XACOMMIT", "XAROLLBACK"),
-        Change.NOTHING,
+        RowChange.NOTHING,
     ),
 }
 
@@ -28,7 +28,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
     """
     change = changes_by(column_of(values, "type", "Canal's events"), _TYPES, "newest_rows: column type")
     data = _lists(values, "data")
-    counts = np.where(np.asarray(change) <= Change.DELETE, _lengths(data), np.asarray(change) == Change.TRUNCATE)
+    counts = np.where(np.asarray(change) <= RowChange.DELETE, _lengths(data), np.asarray(change) == RowChange.TRUNCATE)
     of = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
     image, numbers = _rows(data, of, within), pa.array(of, pa.int64())

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.errors import ConfigError
-from kgs_core.lake.derived.changes.events import Change, Events, changes_by, field_of, struct_of, with_moved_keys
-from kgs_core.lake.derived.changes.source_order import positions_of
+from kgs_core.lake.derived.changes.events import Events, RowChange, changes_by, field_of, struct_of, with_moved_keys
+from kgs_core.lake.derived.changes.source_order import places_of, positions_of
 
 UNAVAILABLE = "__debezium_unavailable_value"
 _OPS = {
-    "c": Change.PUT,
-    "u": Change.PUT,
-    "r": Change.PUT,
-    "d": Change.DELETE,
-    "t": Change.TRUNCATE,
-    "m": Change.NOTHING,  # a message written to PostgreSQL's log, of no row
+    "c": RowChange.PUT,
+    "u": RowChange.PUT,
+    "r": RowChange.PUT,
+    "d": RowChange.DELETE,
+    "t": RowChange.TRUNCATE,
+    "m": RowChange.NOTHING,  # a message written to PostgreSQL's log, of no row
 }
 _PLACEHOLDERS: tuple[tuple[pa.DataType, object], ...] = (
     (pa.string(), UNAVAILABLE),
@@ -60,13 +60,13 @@ def _of_envelopes(values: pa.Table, key: tuple[str, ...], with_positions: bool) 
     after = struct_of(values, "after", "Debezium's envelopes")
     before = struct_of(values, "before", "Debezium's envelopes") if "before" in values.column_names else after
     change = changes_by(values["op"], _OPS, "newest_rows: column op")
-    is_delete = pc.equal(change, int(Change.DELETE))
+    is_delete = pc.equal(change, int(RowChange.DELETE))
     columns = {
         f.name: pc.if_else(is_delete, field_of(before, f.name, f.type), field_of(after, f.name)) for f in after.type
     }
     rows, left_out = _without_placeholders(pa.table(columns))
     position = positions_of(values, pc.equal(values["op"].combine_chunks(), "r")) if with_positions else None
-    events = Events(rows, change, _numbers(values), left_out, position)
+    events = Events(rows, change, _numbers(values), left_out, position, places_of(values))
     if before is after:
         return events
     return with_moved_keys(events, {name: field_of(before, name) for name in key if name in columns})
@@ -81,10 +81,10 @@ def _of_rows(values: pa.Table, with_positions: bool) -> Events:  # noqa: FBT001
     if "__deleted" in values.column_names:
         is_marked = pc.equal(values["__deleted"].combine_chunks().cast(pa.string()), "true")
         deletes = pc.or_(deletes, pc.coalesce(is_marked, pa.scalar(value=False)))
-    change = pc.if_else(deletes, pa.scalar(int(Change.DELETE), pa.int8()), pa.scalar(int(Change.PUT), pa.int8()))
+    change = pc.if_else(deletes, pa.scalar(int(RowChange.DELETE), pa.int8()), pa.scalar(int(RowChange.PUT), pa.int8()))
     if "__op" in values.column_names:
         of_op = changes_by(values["__op"], _OPS, "newest_rows: column __op")
-        change = pc.if_else(pc.equal(of_op, int(Change.NOTHING)), change, pc.if_else(deletes, change, of_op))
+        change = pc.if_else(pc.equal(of_op, int(RowChange.NOTHING)), change, pc.if_else(deletes, change, of_op))
     rows, left_out = _without_placeholders(values.select(own))
     is_read = (
         pc.equal(values["__op"].combine_chunks(), "r")
@@ -93,7 +93,7 @@ def _of_rows(values: pa.Table, with_positions: bool) -> Events:  # noqa: FBT001
     )
     position = positions_of(values, is_read) if with_positions else None
     needs = bool(pc.any(is_empty).as_py()) and not {"__deleted", "__op"} & {*values.column_names}
-    return Events(rows, change, _numbers(values), left_out, position, needs)
+    return Events(rows, change, _numbers(values), left_out, position, needs_record_key=needs)
 
 
 def _without_placeholders(rows: pa.Table) -> tuple[pa.Table, Mapping[str, pa.Array]]:

@@ -1,4 +1,4 @@
-"""Change events of one table, whoever has written them."""
+"""RowChange events of one table, whoever has written them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from kgs_core.errors import ConfigError, UnsafeError
 
 
-class Change(IntEnum):
+class RowChange(IntEnum):
     """What an event does: to one row of the followed table, to all of them, or nothing."""
 
     PUT = 0
@@ -26,10 +26,11 @@ class Events:
 
     Attributes:
         rows: columns of the followed table: the row afterwards, or the one that is deleted.
-        change: of each, as `Change`.
+        change: of each, as `RowChange`.
         row_of: number of the record that each is of.
         left_out: column -> mask of the events that leave out its value, which has not changed.
         position: of each in the source, as text that sorts; None: not asked for.
+        place: of each in PostgreSQL's log; None: another database's, or not told.
         needs_record_key: whether there are deletes that name their row in the record's key alone.
     """
 
@@ -38,6 +39,7 @@ class Events:
     row_of: pa.Array
     left_out: Mapping[str, pa.Array] = field(default_factory=dict)
     position: pa.Array | None = None
+    place: pa.Array | None = None
     needs_record_key: bool = False
 
 
@@ -46,8 +48,8 @@ def is_value_column(name: str) -> bool:
     return not name.startswith("_") or name.startswith("__")
 
 
-def changes_by(words: pa.ChunkedArray, known: Mapping[str, Change], where: str) -> pa.Array:
-    """`Change` of each word; null does nothing.
+def changes_by(words: pa.ChunkedArray, known: Mapping[str, RowChange], where: str) -> pa.Array:
+    """`RowChange` of each word; null does nothing.
 
     Raises:
         UnsafeError: a word that is not known: what it does to a row is not either.
@@ -57,7 +59,7 @@ def changes_by(words: pa.ChunkedArray, known: Mapping[str, Change], where: str) 
     if unknown := sorted({text for text in texts if text not in known}):
         raise UnsafeError(f"{where}: '{unknown[0]}' is no change that kgs knows: give its rows a table without changes")
     values = pa.array([known[text] for text in texts], pa.int8())
-    return values.take(encoded.indices).fill_null(int(Change.NOTHING))
+    return values.take(encoded.indices).fill_null(int(RowChange.NOTHING))
 
 
 def column_of(rows: pa.Table, name: str, what: str) -> pa.ChunkedArray:
@@ -93,7 +95,7 @@ def with_moved_keys(events: Events, before: Mapping[str, pa.Array]) -> Events:
 
     `before`: key column -> its former value; null: not known, or the same.
     """
-    is_put = np.asarray(pc.equal(events.change, int(Change.PUT)))
+    is_put = np.asarray(pc.equal(events.change, int(RowChange.PUT)))
     moved = np.zeros(len(events.change), bool)
     for name, values in before.items():
         if name in events.rows.column_names:
@@ -114,9 +116,10 @@ def with_moved_keys(events: Events, before: Mapping[str, pa.Array]) -> Events:
             rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), old)
     return Events(
         rows,
-        pc.if_else(mask, pa.scalar(int(Change.DELETE), pa.int8()), events.change.take(index)),
+        pc.if_else(mask, pa.scalar(int(RowChange.DELETE), pa.int8()), events.change.take(index)),
         events.row_of.take(index),
         {name: pc.and_not(left.take(index), mask) for name, left in events.left_out.items()},
         None if events.position is None else events.position.take(index),
+        None if events.place is None else events.place.take(index),
         events.needs_record_key,
     )

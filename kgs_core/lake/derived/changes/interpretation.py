@@ -9,6 +9,7 @@ without a row takes the values of the row as they are.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError
 from kgs_core.lake.derived.changes import canal, debezium, maxwell
-from kgs_core.lake.derived.changes.events import Change, Events, is_value_column
+from kgs_core.lake.derived.changes.events import Events, RowChange, is_value_column
 from kgs_core.lake.derived.changes.source_order import SOURCE_POSITION
 from kgs_core.lake.derived.changes.types import as_type, type_of
 from kgs_core.lake.derived.kept_values import KEPT
@@ -35,8 +36,40 @@ _READERS: Mapping[str, Callable[[pa.Table, tuple[str, ...], bool], Events]] = {
     "canal": canal.events_of,
 }
 
-Place = tuple[str, int, int]
-"""Topic id, partition and offset."""
+_PLACE = pa.field("place in the log", pa.int64())
+"""Column beside those of the derived table: of PostgreSQL, which tells what a truncate came behind."""
+
+
+class Truncate(NamedTuple):
+    """Event by which all former rows of the followed table go.
+
+    Offsets tell which these are within its partition. Of rows in other partitions PostgreSQL's log tells it: a truncate
+    locks the table, so no change that was written before it is committed behind it.
+
+    Attributes:
+        place: in PostgreSQL's log; None: another database's.
+    """
+
+    topic_id: str
+    partition: int
+    offset: int
+    place: int | None = None
+
+
+MAY_TRUNCATE = ("debezium", "canal")
+_TRUNCATED = "/truncated"
+
+
+def note_of(truncated: Iterable[Truncate], app: str) -> dict[str, int]:
+    """Application id -> place of the last truncate: rows of other partitions that came before it may yet be read."""
+    places = [each.place for each in truncated if each.place is not None]
+    return {f"{app}{_TRUNCATED}": max(places)} if places else {}
+
+
+def noted_truncate(noted: Mapping[str, int], app: str) -> list[Truncate]:
+    """What `note_of` has noted."""
+    place = noted.get(f"{app}{_TRUNCATED}", -1)
+    return [Truncate("", -1, -1, place)] if place >= 0 else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +77,12 @@ class Interpreted:
     """Rows for a derived table.
 
     Attributes:
-        rows: its columns, `DELETED` and `KEPT`; in the order of the events, a key as often as it changed.
-        truncated: places of events by which all former rows go.
+        rows: its columns, `DELETED`, `KEPT` and what `without_truncated` needs and removes; in the order of the events,
+            a key as often as it changed.
     """
 
     rows: pa.Table
-    truncated: list[Place] = field(default_factory=list)
+    truncated: list[Truncate] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -81,7 +114,7 @@ class Interpretation:
     def schema(self) -> pa.Schema:
         """Columns of the derived table."""
         rows = self.read(self.source.empty_table()).rows
-        return pa.schema([f for f in rows.schema if f not in _BESIDE])
+        return pa.schema([f for f in rows.schema if f not in (*_BESIDE, _PLACE)])
 
     def read(self, rows: pa.Table) -> Interpreted:
         """These rows of the source, as the derived table has them."""
@@ -100,14 +133,20 @@ class Interpretation:
         table = pa.table(whole).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), count))
         return self._marked(table.append_column(_BESIDE[1], _empty_lists(count)))
 
-    def without_truncated(self, rows: pa.Table, truncated: Iterable[Place]) -> pa.Table:
-        """The newest rows without those that a truncate came behind, or with these as deleted."""
-        gone = pa.chunked_array([pa.repeat(pa.scalar(value=False), rows.num_rows)])
-        for topic_id, partition, offset in truncated:
-            alike = pc.and_(pc.equal(rows["_topic_id"], topic_id), pc.equal(rows["_partition"], partition))
-            gone = pc.or_(gone, pc.and_(alike, pc.less(rows["_offset"], offset)))
+    def without_truncated(self, rows: pa.Table, truncated: Iterable[Truncate]) -> pa.Table:
+        """Rows without those that a truncate came behind, or with these as deleted."""
+        false = pa.scalar(value=False)
+        gone = pa.chunked_array([pa.repeat(false, rows.num_rows)])
+        has_places = _PLACE.name in rows.column_names
+        for each in truncated:
+            alike = pc.and_(pc.equal(rows["_topic_id"], each.topic_id), pc.equal(rows["_partition"], each.partition))
+            older = pc.and_(alike, pc.less(rows["_offset"], each.offset))
+            if each.place is not None and has_places:
+                older = pc.coalesce(pc.less(rows[_PLACE.name], each.place), older)
+            gone = pc.or_(gone, older)
+        rows = rows.drop_columns([_PLACE.name]) if has_places else rows
         if self.newest.deletes != "column":
-            return rows.filter(pc.invert(pc.or_(gone, rows[DELETED])))
+            return rows.filter(pc.invert(gone))
         return rows.set_column(rows.column_names.index(MARKED.name), MARKED, pc.or_(gone, rows[MARKED.name]))
 
     @cached_property
@@ -140,10 +179,13 @@ class Interpretation:
             image = image.append_column(rows.schema.field(name), rows[name].take(of))
         if events.position is not None:
             image = image.append_column(SOURCE_POSITION, events.position)
-        image = image.append_column(_BESIDE[0], pc.equal(change, Change.DELETE)).append_column(_BESIDE[1], kept)
-        is_row = pc.is_in(change, pa.array([Change.PUT, Change.DELETE], pa.int8()))
-        place = image.filter(pc.equal(change, Change.TRUNCATE)).select(["_topic_id", "_partition", "_offset"])
-        truncated = [tuple(row.values()) for row in place.to_pylist()]
+        image = image.append_column(_BESIDE[0], pc.equal(change, RowChange.DELETE)).append_column(_BESIDE[1], kept)
+        is_row = pc.is_in(change, pa.array([RowChange.PUT, RowChange.DELETE], pa.int8()))
+        if events.place is not None:
+            image = image.append_column(_PLACE, events.place)
+        where = image.filter(pc.equal(change, RowChange.TRUNCATE))
+        names = [name for name in ("_topic_id", "_partition", "_offset", _PLACE.name) if name in where.column_names]
+        truncated = [Truncate(*row.values()) for row in where.select(names).to_pylist()]
         return Interpreted(image.filter(is_row), truncated)
 
     def _keyed(self, events: Events, rows: pa.Table) -> pa.Table:
@@ -176,7 +218,7 @@ class Interpretation:
             return rows
         if MARKED.name in rows.column_names:
             raise ConfigError([f"newest_rows: there is a column {MARKED.name} already: set deletes: remove, or ignore"])
-        own = {*self.key, SOURCE_POSITION.name, *(f.name for f in (*ORIGIN_FIELDS, *_BESIDE))}
+        own = {*self.key, SOURCE_POSITION.name, *(f.name for f in (*ORIGIN_FIELDS, *_BESIDE, _PLACE))}
         names = pa.scalar([name for name in rows.column_names if name not in own], _BESIDE[1].type)
         deleted, stays = rows[DELETED], pa.repeat(pa.scalar(value=False), rows.num_rows)
         kept = pc.if_else(deleted, names, rows[KEPT])

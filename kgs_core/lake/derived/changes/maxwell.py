@@ -3,8 +3,8 @@
 import pyarrow as pa
 
 from kgs_core.lake.derived.changes.events import (
-    Change,
     Events,
+    RowChange,
     changes_by,
     column_of,
     field_of,
@@ -13,13 +13,13 @@ from kgs_core.lake.derived.changes.events import (
 )
 
 _TYPES = {
-    "insert": Change.PUT,
-    "update": Change.PUT,
-    "bootstrap-insert": Change.PUT,
-    "delete": Change.DELETE,
-    "bootstrap-start": Change.NOTHING,
-    "bootstrap-complete": Change.NOTHING,
-    **{f"{what}-{how}": Change.NOTHING for what in ("table", "database") for how in ("create", "alter", "drop")},
+    "insert": RowChange.PUT,
+    "update": RowChange.PUT,
+    "bootstrap-insert": RowChange.PUT,
+    "delete": RowChange.DELETE,
+    "bootstrap-start": RowChange.NOTHING,
+    "bootstrap-complete": RowChange.NOTHING,
+    **{f"{what}-{how}": RowChange.NOTHING for what in ("table", "database") for how in ("create", "alter", "drop")},
 }
 
 

@@ -19,6 +19,7 @@ order: rows may go back for a moment, and end right.
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.derived.changes.events import field_of
@@ -51,6 +52,17 @@ def positions_of(values: pa.Table, is_read: pa.Array) -> pa.Array:
         words = "an event has neither source.lsn, source.file and source.pos, nor source.ts_ms"
         raise UnsafeError(f"newest_rows: order: source: {words}: add them to the columns, or set order: offset")
     return pa.array(out, pa.string())
+
+
+def places_of(values: pa.Table) -> pa.Array | None:
+    """Place of each event in PostgreSQL's log, null where it has none; None where no column tells it."""
+    kind = values.schema.field("source").type if "source" in values.column_names else pa.null()
+    if not pa.types.is_struct(kind) or kind.get_field_index("lsn") < 0:
+        return None
+    source = values["source"].combine_chunks()
+    of_sequence = pc.extract_regex(field_of(source, "sequence", pa.string()), r'"(?P<lsn>\d+)"\]$')
+    # an incremental snapshot has no lsn
+    return pc.coalesce(field_of(source, "lsn", pa.int64()), pc.struct_field(of_sequence, "lsn").cast(pa.int64()))
 
 
 def _of(values: pa.Table, name: str) -> list[str | None]:

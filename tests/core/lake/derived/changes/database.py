@@ -44,7 +44,7 @@ class Database:
             self._emit("d", _key(n), self.rows.pop(_key(n)), None)
 
     def _truncate(self, *_: int) -> None:
-        if self.partitions == 1 and self.dialect in ("debezium", "canal"):
+        if self.dialect == "debezium" or (self.dialect == "canal" and self.partitions == 1):
             self.rows.clear()
             self._emit("t", None, None, None)
 
