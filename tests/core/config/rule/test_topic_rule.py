@@ -207,3 +207,18 @@ def test_a_key_of_a_rule_is_no_secret(problems_of):
     ]
     assert problems_of(topics=rule.format("key_format: jsom"))[0].startswith("topics[0].key_format: 'jsom': give one")
     assert "password" not in problems_of(topics=rule.format("format: [password]"))[0]
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("changes: debezium", "changes need the columns of a key: give key: [id], or key_format and key_schema"),
+        ("order: source", "only Debezium's events say their place in the source: set order: offset, or timestamp"),
+        ("changes: debezium, key: [a], order: source", "compares deletes too, so they must stay: set deletes: column"),
+        ("types: {a: date}", "types are of events: say their producer (changes), or drop types"),
+        ("key: [a], deletes: column", "a tombstone has no value, so no field to recognise it by: set key: [_key]"),
+    ],
+)
+def test_parts_of_newest_rows_fit_together(problems_of, section, problem):
+    (found,) = problems_of(topics=rules(f"{{topic: t, newest_rows: {{table: l, {section}}}}}"))
+    assert problem in found

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
+from kgs_core.errors import ConfigError, KgsError
 from kgs_core.lake.derived.changes.interpretation import Interpretation, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, in_order, needed, newest
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, schema_of
-from tests.core.lake.derived.changes.database import DIALECTS, Database, acts
+from tests.core.lake.derived.changes.database import DIALECTS, UNAVAILABLE, Database, acts
 
 ROW = "struct<a:int,b:string,name:string,doc:string>"
 TEXTS = "struct<a:string,b:string,name:string,doc:string>"
@@ -162,3 +163,57 @@ def test_a_value_that_was_left_out_is_not_another_keys():
     first, second = newest(Interpretation(rule, rows.schema).read(rows).rows, KEY, "offset").to_pylist()
     assert (first["doc"], first[KEPT]) == (database.rows[0, "x"]["doc"], [])
     assert (second["doc"], second[KEPT]) == (None, ["doc"])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "more", "value", "words"),
+    [
+        ("debezium", {}, {"op": "z"}, "column op: 'z' is no change that kgs knows"),
+        ("maxwell", {}, {"type": "mystery"}, "column type: 'mystery' is no change"),
+        ("debezium", {"types": {"c": "date"}}, {"op": "c"}, "types: no column c in a, b, name, doc"),
+        ("debezium", {"key": ["c"]}, {"op": "c"}, "key: no column c"),
+        ("debezium", {"order": "source", "deletes": "ignore"}, {"op": "c"}, "an event has neither source.lsn"),
+    ],
+)
+def test_what_cannot_be_read_is_said(dialect, more, value, words):
+    rule = rule_of(dialect, **more)
+    rows = table_of(rule, [(0, 0, (1, "x"), value)])
+    reading = Interpretation(rule, rows.schema)
+    with pytest.raises(KgsError, match=words):
+        reading.read(rows)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"status": "string", "id": "string", "event_count": "long"}, "topic of transactions has no rows"),
+        ({"ddl": "string", "databaseName": "string"}, "topic of changes of schemas has no rows"),
+        ({"op": "string", "after": "string", "source": "string"}, "column after is string, wanted is a struct"),
+        ({"op": "string", "after": "struct<a:int>", "before": "string"}, "column before is string"),
+        ({"op": "string", "after": "struct<a:int,_offset:long>"}, "column _offset of the followed table is also one"),
+    ],
+)
+def test_topics_without_rows_and_other_columns_are_refused(columns, words):
+    rule = rule_of("debezium", key=["a"]).model_copy(update={"fields": columns})
+    with pytest.raises(ConfigError, match=words):
+        Interpretation(rule, table_of(rule, []).schema).schema()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("binary", UNAVAILABLE.encode()),
+        ("array<string>", [UNAVAILABLE]),
+        ("array<int>", list(UNAVAILABLE.encode())),
+        ("map<string,string>", [(UNAVAILABLE, UNAVAILABLE)]),
+    ],
+)
+def test_values_of_all_kinds_that_were_not_sent_are_kept(kind, value):
+    columns = {"op": "string", "after": f"struct<a:int,big:{kind}>"}
+    rule = rule_of("debezium", key=["a"]).model_copy(update={"fields": columns})
+    other = {"binary": b"x"}.get(kind, [])
+    records = [(0, n, None, {"op": "u", "after": {"a": n, "big": big}}) for n, big in enumerate((value, other, None))]
+    rows = table_of(rule, records)
+    found = Interpretation(rule, rows.schema).read(rows).rows
+    assert found["big"].to_pylist() == [None, other, None]
+    assert found[KEPT].to_pylist() == [["big"], [], []]
