@@ -65,6 +65,9 @@ def _of_envelopes(values: pa.Table, key: tuple[str, ...], with_positions: bool) 
         f.name: pc.if_else(is_delete, field_of(before, f.name, f.type), field_of(after, f.name)) for f in after.type
     }
     rows, left_out = _without_placeholders(pa.table(columns))
+    # of a row that is new no former value counts: PostgreSQL leaves out some where a key has changed
+    is_update = pc.coalesce(pc.equal(values["op"].combine_chunks(), "u"), pa.scalar(value=False))
+    left_out = {name: pc.and_(mask, is_update) for name, mask in left_out.items()}
     position = positions_of(values, pc.equal(values["op"].combine_chunks(), "r")) if with_positions else None
     events = Events(rows, change, _numbers(values), left_out, position, places_of(values))
     if before is after:

@@ -70,11 +70,14 @@ class Database:
             return
         old = self.rows.pop(key)
         self.rows[other] = {**old, "a": other[0], "b": other[1]}
+        if self.dialect == "debezium":
+            self.rows[other]["doc"] = None  # it is not sent
         if self.dialect in ("maxwell", "canal"):
             self._emit("u", other, old, self.rows[other])
         else:
             self._emit("d", key, old, None)
-            self._emit("c", other, None, self.rows[other])
+            sent = {"doc": UNAVAILABLE} if self.dialect == "debezium" else {}
+            self._emit("c", other, None, {**self.rows[other], **sent})
 
     def _emit(self, op: str, key: Key | None, before: Any, after: Any) -> None:
         at = 0 if key is None else key[0] % self.partitions
