@@ -64,6 +64,8 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
     latest = asset.rule.newest_rows
     if asset.latest is None or latest is None:
         raise ValueError("a rule without newest_rows")
+    # of change events, the columns are the followed table's
+    columns = derived_columns(asset.sources, asset.table) if latest.changes is None else {}
     return dg.AssetSpec(
         asset.latest,
         deps=[asset.table],
@@ -72,7 +74,7 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
-        metadata={**storage_metadata(group, asset.rule, latest.table), **derived_columns(asset.sources, asset.table)},
+        metadata={**storage_metadata(group, asset.rule, latest.table), **columns},
         skippable=True,
     )
 

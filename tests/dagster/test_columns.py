@@ -55,6 +55,12 @@ def test_a_derived_table_comes_from_its_table():
     assert columns(spec) == columns(table)
 
 
+def test_a_table_that_follows_a_database_has_other_columns_than_its_events():
+    ours, _, _ = metadata_of(RULE.replace("{table: gold/orders}", "{table: gold/orders, changes: debezium}"))
+    (spec,) = latest_assets(ours)[0].specs
+    assert not {SCHEMA, LINEAGE} & spec.metadata.keys()
+
+
 def test_of_a_transform_only_the_columns_that_it_must_keep_are_known():
     _, _, table = metadata_of(CUSTOM)
     assert deps(table).keys() == {"_partition", "_offset", "_timestamp", "_key", "_headers"}
