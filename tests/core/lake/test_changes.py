@@ -1,5 +1,6 @@
 """Events of a real PostgreSQL by a real Debezium, through parsing, tables and merges: the rows of the database."""
 
+import contextlib
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kgs_core.errors import ConfigError, UnsafeError
+from kgs_core.lake.derived import latest_by_key
 from tests.core.lake.newest import materialized
+from tests.failpoints import KilledError
 from tests.sink import FakeRecord, Sink
 
 EVENTS = Path(__file__).parents[2] / "debezium_events.jsonl"
@@ -37,7 +40,7 @@ class Follower:
         events = [line for line in lines if (line["from"], line["topic"]) == (made_by, f"shop.public.{topic}")]
         of = {p: [line for line in events if line["partition"] == p] for p in (0, 1)}
         self.ends = {p: len(lines) for p, lines in of.items()}
-        self._read = {0: 0, 1: 0}
+        self.read_so_far = {0: 0, 1: 0}
         monkeypatch.setattr(FakeRecord, "key", lambda r: _bytes(of[r.number][r.at]["key"]))
         monkeypatch.setattr(FakeRecord, "value", lambda r: _bytes(of[r.number][r.at]["value"]))
         self._storage, self._rule, self._newest = storage, {"format": "json", **rule}, newest_rows
@@ -46,13 +49,16 @@ class Follower:
 
     def read(self, records):
         """So many more records of partitions are read, and merged."""
-        spans = {p: (self._read[p], min(self._read[p] + n, self.ends[p])) for p, n in records.items()}
+        spans = {p: (self.read_so_far[p], min(self.read_so_far[p] + n, self.ends[p])) for p, n in records.items()}
         self.sink.ingest({p: span for p, span in spans.items() if span[0] < span[1]})
-        self._read |= {p: end for p, (_, end) in spans.items()}
-        return materialized(self._storage, self._rule, **self._newest)
+        self.read_so_far |= {p: end for p, (_, end) in spans.items()}
+        self.merge()
+
+    def merge(self):
+        materialized(self._storage, self._rule, **self._newest)
 
     def all(self, records=2):
-        while self._read != self.ends:
+        while self.read_so_far != self.ends:
             self.read({0: records, 1: records})
         assert Sink(self._storage).rows("t_dead_letters") == []
         return Sink(self._storage).rows("t_latest")
@@ -123,3 +129,22 @@ def test_columns_that_are_no_events_are_refused(follow):
     follower = follow("envelope", "customers", {"schema": {"op": "string", "source": "string"}}, **MONEY, key=["id"])
     with pytest.raises(ConfigError, match="Debezium's envelopes have after, the table has no such column"):
         follower.all()
+
+
+@pytest.mark.parametrize("point", ["latest-read", "latest-merged"])
+@pytest.mark.parametrize(("topic", "key"), [("orders", ["region", "number"]), ("customers", ["id"])])
+def test_killed_at_every_merge_it_goes_on_to_the_same_rows(follow, monkeypatch, point, topic, key):
+    rule = {"orders": ORDERS, "customers": CUSTOMERS}[topic]
+    follower = follow("envelope", topic, rule, changes="debezium", key=key)
+
+    def kill(name):
+        if name == point:
+            raise KilledError
+
+    while follower.read_so_far != follower.ends:
+        with monkeypatch.context() as killing, contextlib.suppress(KilledError):
+            killing.setattr(latest_by_key, "failpoint", kill)
+            follower.read({0: 1, 1: 1})
+        follower.merge()
+    rows = {tuple(row[name] for name in key) for row in follower.all()}
+    assert rows == ({("eu", 1)} if topic == "orders" else {(1,), (4,)})
