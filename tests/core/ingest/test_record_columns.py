@@ -8,9 +8,11 @@ from confluent_kafka.cimpl import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.formats.parsed import Parsed
-from kgs_core.ingest.formats.record_columns import side_by_side
+from kgs_core.ingest.formats.json.json_objects import parse_json
+from kgs_core.ingest.formats.parsed import Parsed, ValueBatch
+from kgs_core.ingest.formats.record_columns import parse_changes, side_by_side
 from kgs_core.ingest.worker.sorted_records import sort_records
 from tests.topic_jobs import topic_job
 
@@ -174,3 +176,12 @@ def test_what_is_bad_in_any_case_depends_on_no_registry():
     first = Parsed(pa.table({"a": [0]}), [0], {1: "no schema", 2: "no schema"}, unknown=lacked)
     second = Parsed(pa.table({"b": [0]}), [0], {1: "bad", 2: "no schema"}, unknown={2: 3.0})
     assert side_by_side([first, second]).unknown == side_by_side([second, first]).unknown == {2: 3.0}
+
+
+def test_of_change_events_no_value_and_null_are_rows_of_nulls():
+    values = pa.array([b'{"n": 1, "m": 2}', None, b"bad", b"null", b'{"n": 3}'], pa.binary())
+    batch = ValueBatch(values, pa.schema([("n", pa.int64())]), "t", TopicRule(topic="t"), rescue=True)
+    found = parse_changes(parse_json, batch)
+    assert (found.table["n"].to_pylist(), list(found.good)) == ([1, None, None, 3], [0, 1, 3, 4])
+    assert found.rescued.to_pylist() == ['{"m": 2}', None, None, None]
+    assert found.bad == {2: "not a JSON object"}
