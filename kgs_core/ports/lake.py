@@ -190,6 +190,9 @@ class PinnedTable(Protocol):
         `written_since_ms`: only files written since, by upkeep too, ms since 1970.
         """
 
+    def newest_files(self, rows: int) -> list[str]:
+        """Names of the data files with the newest timestamps, so many that they have this many rows, if there are."""
+
     def added_since(self, version: int) -> list[str]:
         """Names of the data files of commits behind a version that added rows and did nothing else.
 

@@ -171,6 +171,7 @@ def test_late_rows_are_those_of_complete_hours_and_records_deleted_unread_end_it
             sink.ingest()
         view.look()
         assert view.late_rows(name, before, until).total() == 2
+        assert view.with_lateness([found])[0].learnt.rows == 4
 
         send(1, now_ms())
         delete_records(admin, {TopicPartition(topic, 1): 2})

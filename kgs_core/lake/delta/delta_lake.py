@@ -192,6 +192,15 @@ class PinnedDelta:
         self._values |= {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
         return paths
 
+    def newest_files(self, rows: int) -> list[str]:
+        """See `PinnedTable`."""
+        adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if not {"max._timestamp", "num_records"} <= set(adds.column_names):
+            return []
+        adds = adds.sort_by([("max._timestamp", "descending")])
+        before = pc.subtract(pc.cumulative_sum(pc.fill_null(adds["num_records"], 0)), adds["num_records"])
+        return [unquote(path) for path in adds.filter(pc.less(before, rows))["path"].to_pylist()]
+
     def added_since(self, version: int) -> list[str]:
         """See `PinnedTable`."""
         try:

@@ -54,6 +54,22 @@ class PartitionEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class Lateness:
+    """How much later than their timestamps the newest rows of a table have come, at least.
+
+    Attributes:
+        since_ms: earliest of their timestamps, ms since 1970.
+        p50_s: half of the rows came within so many seconds; `p999_s`: 99.9 %; `most_s`: all.
+    """
+
+    rows: int
+    since_ms: int
+    p50_s: float
+    p999_s: float
+    most_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Completeness:
     """How far one table is complete.
 
@@ -62,6 +78,7 @@ class Completeness:
         lateness_s: how much later than its timestamp a record may come.
         held_by: the partition that is behind all others; None: all is read, or the time is not known.
         problem: why the time is not known; empty: it is.
+        learnt: how late rows really came; None: not asked, or not known.
     """
 
     table: str
@@ -69,6 +86,7 @@ class Completeness:
     lateness_s: float
     held_by: TopicPartition | None = None
     problem: str = ""
+    learnt: Lateness | None = None
 
     @property
     def until(self) -> datetime | None:

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from kgs_core.config import Settings
@@ -10,11 +11,12 @@ from kgs_core.config.rule.topic_rule import LATENESS_S, CompleteHours
 from kgs_core.errors import KgsError, PortError, TransientError
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes
-from kgs_core.lake.rule.completeness import Completeness, PartitionEdge, completeness
+from kgs_core.lake.rule.completeness import Completeness, Lateness, PartitionEdge, completeness
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.discovery import refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.late_rows import LateRows
+from kgs_core.lake.topics.lateness import lateness_of
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView, with_sides
 from kgs_core.lake.topics.topic_table import earlier_topic_ids
 from kgs_core.model import TopicPartition, grouped
@@ -65,6 +67,17 @@ class CompleteView(Closing):
         asked_ms = int(time.time() * 1000)
         snapshot = self._lake.snapshot()
         return snapshot, self.judged(snapshot, asked_ms)
+
+    def with_lateness(self, found: Collection[Completeness]) -> tuple[Completeness, ...]:
+        """The same with how late rows of these tables came; reads some of their files."""
+        return tuple(replace(each, learnt=self._learnt(each.table)) for each in found)
+
+    def _learnt(self, table: str) -> Lateness | None:
+        try:
+            pinned = self._lake.pinned(table)
+            return None if pinned is None else lateness_of(pinned)
+        except Exception:  # noqa: BLE001 - stores and pyarrow raise what they like; it is not known then
+            return None
 
     def late_rows(self, table: str, since: int, until_ms: int) -> Counter[int]:
         """Rows that came behind version `since` of a table and are of hours before `until_ms`, as of the last look.
