@@ -35,7 +35,7 @@ Place = tuple[int, int]
 """Partition and offset."""
 
 
-class Look(NamedTuple):
+class SaidAt(NamedTuple):
     """What was said at a moment, seconds since 1970, of a version of the table; None: not known."""
 
     at_s: float
@@ -43,7 +43,7 @@ class Look(NamedTuple):
     version: int
 
 
-class Load:
+class LateRecords:
     """Records of whose timestamps some are late; and which there were."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -80,7 +80,7 @@ def versions_of(table: Path) -> dict[Place, int]:
     return found
 
 
-def run(folder: Path, seconds: int) -> tuple[list[Look], list[float]]:
+def run(folder: Path, seconds: int) -> tuple[list[SaidAt], list[float]]:
     """Looks, one a second, and the truth at each."""
     config = folder / "kgs.yaml"
     with EmbeddedKafka.start(folder / "kafka") as kafka:
@@ -99,7 +99,7 @@ def run(folder: Path, seconds: int) -> tuple[list[Look], list[float]]:
         consumer = ChildProcess("consumer", command, folder / "consumer.log", environ)
         with consumer, CompleteView(load_settings(config, {}), asked_for=True) as view:
             consumer.start()
-            load, looks = Load(kafka.bootstrap_servers), list[Look]()
+            load, looks = LateRecords(kafka.bootstrap_servers), list[SaidAt]()
             while not (folder / "lake" / _TOPIC).exists():
                 load.write(time.time() + 1.0)
             view.look()  # connects
@@ -111,14 +111,14 @@ def run(folder: Path, seconds: int) -> tuple[list[Look], list[float]]:
                 load.write(begun_s + second)
                 snapshot, (found,) = view.look()
                 until_s = None if found.until_ms is None else found.until_ms / 1000
-                looks.append(Look(time.time(), until_s, snapshot.tables[0].version or 0))
+                looks.append(SaidAt(time.time(), until_s, snapshot.tables[0].version or 0))
             while len(came := versions_of(folder / "lake" / _TOPIC)) < len(load.stamps_s):
                 time.sleep(0.5)
     truth = [min((s for p, s in load.stamps_s.items() if came[p] > look.version), default=look.at_s) for look in looks]
     return looks, truth
 
 
-def chart(looks: Sequence[Look], truth: Sequence[float]) -> Chart:
+def chart(looks: Sequence[SaidAt], truth: Sequence[float]) -> Chart:
     """How far what was said, and the truth, were behind the moment."""
     begun_s = looks[0].at_s
     lines = {

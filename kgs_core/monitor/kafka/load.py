@@ -21,8 +21,8 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
     """Speeds, what is unknown, and backlog and end offsets where the settings ask for them. Changes nothing.
 
     A partition that has vanished is unknown until the monitor has not seen it for a whole window: a broker whose
-    metadata lag answers for a moment as if a topic were not there. One of a topic that was taken out of kgs.yaml is gone
-    at once.
+    metadata lag answers for a moment as if a topic were not there. If no rule matches its topic any more, it is gone at
+    once.
 
     Args:
         lake: kept by whoever asks again and again; it then reads of the tables' logs only what is new.
