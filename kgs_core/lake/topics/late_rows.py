@@ -50,8 +50,8 @@ class LateRows:
             try:
                 found = found + _hours(pinned, _added(pinned, base, until_ms), until_ms)
             except FileNotFoundError:  # entries expired; or a file was replaced, and vacuumed
-                early = OffsetRange(0, until_ms)
-                found = _hours(pinned, pinned.files(stamps_ms=early, written_since_ms=until_ms), until_ms)
+                early, written_since_ms = OffsetRange(0, until_ms), until_ms - HOUR_MS  # other machines' clocks
+                found = _hours(pinned, pinned.files(stamps_ms=early, written_since_ms=written_since_ms), until_ms)
         self._counted[table] = _Counted(since, until_ms, pinned.version, found)
         return found
 
