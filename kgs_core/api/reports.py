@@ -123,7 +123,7 @@ def complete(config: Config = "kgs.yaml", tables: Collection[str] = ()) -> tuple
 
     Args:
         config: of the group.
-        tables: only these, by their path in the lake; empty: all.
+        tables: only these, by their path in the lake, and how late their rows came (`learnt`); empty: all, without.
 
     Raises:
         ConfigError: a configuration that cannot be, or a table that no topic fills.
@@ -133,4 +133,5 @@ def complete(config: Config = "kgs.yaml", tables: Collection[str] = ()) -> tuple
     from kgs_core.lake.topics.complete import CompleteView
 
     with CompleteView(settings) as view:
-        return view.wanted(tables)
+        found = view.wanted(tables)
+        return view.with_lateness(found) if tables else found

@@ -10,6 +10,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.clients import RotatingClient
+from kgs_core.kafka.records import PARTITION_END
 from kgs_core.model import TopicPartition
 
 MOST_AT_ONCE = 500
@@ -18,7 +19,11 @@ _QUEUE_KBYTES = 1024
 
 
 class RecordTimes:
-    """Asks Kafka for one record at each position, and remembers its time. One thread."""
+    """Asks Kafka for one record at each position, and remembers its time. One thread.
+
+    Attributes:
+        empty_to: of the last call, partitions without a record at or behind their positions -> end of their logs.
+    """
 
     def __init__(self, settings: Settings, *, committed: bool = True) -> None:
         """`committed`: records of open and aborted transactions are passed over."""
@@ -27,12 +32,13 @@ class RecordTimes:
             **reading_client(settings),
             **own,
             "auto.offset.reset": "earliest",
-            "enable.partition.eof": False,
+            "enable.partition.eof": True,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
         }
         self._made: RotatingClient[Consumer] | None = None
         self._known: dict[TopicPartition, tuple[int, int]] = {}
         self._asked = 0
+        self.empty_to: dict[TopicPartition, int] = {}
 
     def at(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
         """Partition -> timestamp of the first record at or behind its position, ms since 1970.
@@ -48,6 +54,7 @@ class RecordTimes:
         first = self._asked % len(new) if len(new) > MOST_AT_ONCE else 0
         turn = (new[first:] + new[:first])[:MOST_AT_ONCE]
         self._asked += len(turn)
+        self.empty_to = {}
         if turn:
             self._ask({tp: positions[tp] for tp in turn}, timeout_s)
         return {tp: stamp for tp, (_, stamp) in self._known.items()}
@@ -66,7 +73,9 @@ class RecordTimes:
             client.assign([ClientTopicPartition(tp.topic, tp.partition, offset) for tp, offset in open_.items()])
             while open_ and (left_s := deadline - time.monotonic()) > 0:
                 message = client.poll(left_s)
-                if message is None or message.error() is not None:
+                error = None if message is None else message.error()
+                is_end = error is not None and error.code() == PARTITION_END
+                if message is None or (error is not None and not is_end):
                     continue
                 tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 if tp not in open_:
@@ -74,7 +83,9 @@ class RecordTimes:
                 kind, stamp = message.timestamp()
                 position = open_.pop(tp)
                 self._known.pop(tp, None)
-                if kind != TIMESTAMP_NOT_AVAILABLE:
+                if is_end:
+                    self.empty_to[tp] = int(message.offset() or 0)
+                elif kind != TIMESTAMP_NOT_AVAILABLE:
                     self._known[tp] = (position, stamp)
                 client.incremental_unassign([ClientTopicPartition(tp.topic, tp.partition)])
             client.unassign()

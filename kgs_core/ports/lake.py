@@ -178,8 +178,27 @@ class PinnedTable(Protocol):
             PermanentError: they are not: the table is not of kgs's making, or was changed since.
         """
 
-    def files(self, offsets: OffsetRange | None = None, *, stamps_ms: OffsetRange | None = None) -> list[str]:
-        """Names of the data files that may hold rows of such offsets, in any partition, and of such timestamps."""
+    def files(
+        self,
+        offsets: OffsetRange | None = None,
+        *,
+        stamps_ms: OffsetRange | None = None,
+        written_since_ms: int | None = None,
+    ) -> list[str]:
+        """Names of the data files that may hold rows of such offsets, in any partition, and of such timestamps.
+
+        `written_since_ms`: only files written since, by upkeep too, ms since 1970.
+        """
+
+    def newest_files(self, rows: int) -> list[str]:
+        """Names of the data files with the newest timestamps, so many that they have this many rows, if there are."""
+
+    def added_since(self, version: int) -> list[str]:
+        """Names of the data files of commits behind a version that added rows and did nothing else.
+
+        Raises:
+            FileNotFoundError: the log no longer has these commits.
+        """
 
     def read(self, file: str, columns: Sequence[str]) -> Any:
         """Columns of one of `files`, as a pyarrow table. May be called by several threads."""

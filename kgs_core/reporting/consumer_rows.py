@@ -7,6 +7,7 @@ from typing import Any
 from kgs_core.group.protocol import Incarnation, Phase, Process, RunState, WorkDone
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
+from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.reporting.plain_values import picked
 from kgs_core.reporting.sums import known_sum, whole_sum
@@ -24,6 +25,7 @@ class ExternalFacts:
         lags: offsets that the lake has not yet, by partition; None where that is not known.
         bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
         unknown: partitions that it has without a speed.
+        complete: how far tables are complete whose rules ask for complete hours.
     """
 
     speeds: WriteSpeeds = field(default_factory=dict)
@@ -32,6 +34,7 @@ class ExternalFacts:
     problems: tuple[str, ...] = ()
     bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
     unknown: frozenset[TopicPartition] = frozenset()
+    complete: tuple[Completeness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,9 @@ _LABELLED: Mapping[str, Callable[[GroupStatus], Mapping[str, Number]]] = {
     "kgs_consumers": _consumers,
     "kgs_consumer_capacity_bytes_per_second": _capacities,
     "kgs_consumer_flat_out_bytes_per_second": lambda group: {str(c): v for c, v in group.capacity.learnt.each.items()},
+    "kgs_table_complete_until_seconds": lambda group: {
+        each.table: None if each.until_ms is None else each.until_ms / 1000 for each in group.facts.complete
+    },
     "kgs_state": lambda group: {str(state): state is group.run_state for state in RunState},
 }
 _CONSUMER: Mapping[str, Callable[[ConsumerRow], Number]] = {

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.plain_values import picked, plain
 from kgs_core.reporting.plan_json import assignment_values
@@ -18,7 +19,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "plan": of the target, or null, "replacement": {"waits_for", "refused": {"topic:0": why its successor cannot
         open it}} or null where nobody is to be replaced, "capacity": see `capacity_values`, "measured_age_s",
         "problems": [line], "apply_asked_by": whose request for `kgs plan --apply` is open, or null, "idle_since_ms":
-        since when everything is read, ms since 1970, or null while the group is awake}
+        since when everything is read, ms since 1970, or null while the group is awake, "complete": of tables with
+        complete_hours, see `completeness_values`}
     """
     target, request, wait = found.target, found.request, found.replacement
     return {
@@ -46,6 +48,22 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         "quiet_until": found.quiet_until or None,
         **picked(found, "rscore_left"),
         "idle_since_ms": found.idle.since_ms if found.idle is not None else None,
+        "complete": [completeness_values(each) for each in found.facts.complete],
+    }
+
+
+def completeness_values(found: Completeness) -> dict[str, Any]:
+    """How far a table is complete as values for JSON.
+
+    Returns:
+        {"table", "complete_until": ISO time or null, "lateness_s", "held_by": "topic:0" or null, "problem" or null}
+    """
+    return {
+        "table": found.table,
+        "complete_until": found.until.isoformat() if found.until else None,
+        "lateness_s": found.lateness_s,
+        "held_by": str(found.held_by) if found.held_by else None,
+        "problem": found.problem or None,
     }
 
 

@@ -11,6 +11,8 @@ from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.kafka.admin import admin_of
+from kgs_core.lake.rule.completeness import Completeness
+from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.clock import age_s
@@ -33,9 +35,15 @@ class GroupWatch(Closing):
     """
 
     def __init__(
-        self, settings: Settings, observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None
+        self,
+        settings: Settings,
+        observe: Callable[[Sequence[Received[Message]]], None] = lambda _: None,
+        *,
+        reads_records: bool = True,
     ) -> None:
         """Read all that the group's topics hold; `observe` is given all messages in their order.
+
+        `reads_records`: also say how far tables are complete, which needs the right to read the topics.
 
         Raises:
             PermanentError: the topics do not exist yet, or may not be read.
@@ -45,6 +53,8 @@ class GroupWatch(Closing):
         self._admin = admin_of(settings)
         self._topic_reader = KafkaGroupTopicReader(GroupTopics(settings, self._admin))
         self._lake = LakeView(settings)
+        has_hours = any(rule.complete_hours is not None for rule in settings.topics)
+        self._complete = CompleteView(settings, asked_for=True) if has_hours and reads_records else None
         self._observe = observe
         self.snapshot: LakeSnapshot | None = None
         self.view = GroupView()
@@ -64,6 +74,8 @@ class GroupWatch(Closing):
     def close(self) -> None:
         """End the connections."""
         self._topic_reader.close()
+        if self._complete is not None:
+            self._complete.close()
 
     def _take(self, received: Sequence[Received[Message]]) -> None:
         self._observe(received)
@@ -75,8 +87,11 @@ class GroupWatch(Closing):
     def _facts(self, *, with_lake: bool) -> ExternalFacts:
         problems: list[str] = []
         lags: dict[TopicPartition, int | None] = {}
+        complete: tuple[Completeness, ...] = ()
         if with_lake:
+            asked_ms = int(time.time() * 1000)
             snapshot = self.snapshot = self._lake.snapshot()
+            complete = () if self._complete is None else self._complete.judged(snapshot, asked_ms)
             problems += snapshot.problems
             lags = {TopicPartition(t.topic, p): t.lag_of(p) for t in snapshot.tables for p in t.ends}
         measurement = self._measurement(problems)
@@ -86,6 +101,7 @@ class GroupWatch(Closing):
             lags=lags,
             problems=tuple(problems),
             bytes_per_offset=bytes_per_offset(measurement.reading.partitions) if measurement is not None else {},
+            complete=complete,
         )
 
     def _measurement(self, problems: list[str]) -> Measurement | None:

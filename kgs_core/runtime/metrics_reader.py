@@ -11,7 +11,6 @@ from kgs_core.errors import KgsError
 from kgs_core.kafka.record_times import RecordTimes
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.rule import Fault
-from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, each_once, with_sides
 from kgs_core.metrics import METRICS
 from kgs_core.model import TopicPartition
@@ -44,7 +43,7 @@ class MetricsReader(Closing):
         self._per_partition = per_partition
         self._watch: GroupWatch | None = None
         self._times = RecordTimes(settings) if lag_seconds and per_partition else None
-        self._complete = CompleteView(settings, _RECORDS_TIMEOUT_S, asked_for=True) if lag_seconds else None
+        self._reads_records = lag_seconds
         self._counters = GroupCounters()
         self._fencings = Fencings(settings)
         self._moved_at: dict[str, tuple[dict[TopicPartition, int], float]] = {}
@@ -56,9 +55,8 @@ class MetricsReader(Closing):
         """End all connections, and audits."""
         self._disconnect()
         self._fencings.close()
-        for one in (self._times, self._complete):
-            if one is not None:
-                one.close()
+        if self._times is not None:
+            self._times.close()
         if self._audits is not None:
             self._audits.stop()
 
@@ -91,9 +89,8 @@ class MetricsReader(Closing):
 
     def _look(self) -> tuple[str, ...]:
         if self._watch is None:
-            self._watch = GroupWatch(self._settings, self._counters.take)
+            self._watch = GroupWatch(self._settings, self._counters.take, reads_records=self._reads_records)
             self._counters.connected()
-        asked_ms = int(time.time() * 1000)
         found = self._watch.look()
         now_s = time.time()
         problems = list(found.facts.problems)
@@ -102,8 +99,7 @@ class MetricsReader(Closing):
         except KgsError as e:
             problems.append(str(e))
         lake = self._lake(found, self._watch.snapshot, now_s, problems)
-        every = [*samples(found, lake), *self._complete_until(self._watch.snapshot, asked_ms)]
-        shown = [one for one in every if self._per_partition or not METRICS[one.metric].per_partition]
+        shown = [one for one in samples(found, lake) if self._per_partition or not METRICS[one.metric].per_partition]
         shown.append(Sample("kgs_exporter_look_timestamp_seconds", (), now_s))
         self._publish(shown, failed=bool(problems))
         return tuple(problems)
@@ -145,13 +141,6 @@ class MetricsReader(Closing):
                 "kgs_table_last_commit_timestamp_seconds": moved_s or None,
             }
         return LakeFigures(tables, positions, self._lag_seconds(found, positions, now_s, problems))
-
-    def _complete_until(self, snapshot: LakeSnapshot | None, asked_ms: int) -> list[Sample]:
-        if snapshot is None or self._complete is None:
-            return []
-        found = self._complete.judged(snapshot, asked_ms)
-        known = ((each.table, each.until_ms) for each in found if each.until_ms is not None)
-        return [Sample("kgs_table_complete_until_seconds", (table,), ms / 1000) for table, ms in known]
 
     def _lag_seconds(
         self, found: GroupStatus, positions: dict[TopicPartition, int], now_s: float, problems: list[str]

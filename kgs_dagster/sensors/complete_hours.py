@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.errors import one_line
 from kgs_core.lake.rule.completeness import HOUR_MS
-from kgs_core.model import grouped
 from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
@@ -23,7 +22,6 @@ from kgs_dagster.turn import Turn
 if TYPE_CHECKING:
     from kgs_core.lake.rule.completeness import Completeness
     from kgs_core.lake.topics.complete import CompleteView
-    from kgs_core.lake.topics.stats import TableView
 
 LOOK_EVERY_S = 60
 MOST_AT_ONCE = 500
@@ -37,12 +35,12 @@ class HoursSeen:
 
     Attributes:
         until_ms: start of the first hour that is not complete, ms since 1970.
-        positions: topic id -> partition -> next offset to read.
+        versions: table -> version of its log.
         since_ms: start of the first hour that is recorded.
     """
 
     until_ms: int
-    positions: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
     since_ms: int = 0
 
 
@@ -73,9 +71,9 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         hours_key(asset),
         deps=[asset.table],
         partitions_def=dg.HourlyPartitionsDefinition(start_date=f"{hours.since:%Y-%m-%d}-00:00", timezone="UTC"),
-        description=f"Hours of {asset.table.path[-1]} (UTC, by the records' timestamps), each materialized when every "
-        f"record of it is in the table, which may come {hours.lateness_s:g} s later than its timestamp; again when a "
-        "later one has come. `kgs complete` says how far the table is.",
+        description=f"Hours of {asset.table.path[-1]} and its side tables (UTC, by the records' timestamps), each "
+        f"materialized when every record of it is there, which may come {hours.lateness_s:g} s later than its "
+        "timestamp; again when a later one has come. `kgs complete` says how far the table is.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         tags={GROUP_TAG: group.name},
@@ -116,7 +114,8 @@ def complete_hours_sensor(group: GroupConfig, view: "Callable[[], CompleteView] 
 def _events(
     group: GroupConfig, view: "CompleteView", before: Mapping[str, HoursSeen]
 ) -> tuple[Sequence[dg.AssetMaterialization], dict[str, HoursSeen], Sequence[str]]:
-    from kgs_core.lake.topics.complete import positions_of
+    from kgs_core.lake.topics.complete import versions_of
+    from kgs_core.lake.topics.stats import with_sides
 
     snapshot, found = view.look()
     until = {each.table: each for each in found}
@@ -126,13 +125,14 @@ def _events(
     for asset in hours_layout(group):
         name, key = asset.table.path[-1], hours_key(asset)
         topics = [each for each in snapshot.tables if asset.holds(group.settings, each.topic)]
-        least = _least([until[each.table] for each in topics if each.table in until])
+        least = _least([until[each] for each in dict.fromkeys(t.table for t in with_sides(topics)) if each in until])
         if isinstance(least, str):
             words.append(f"{name}: {least}")
             continue
         last = _taken_up(before.get(key.to_user_string()), since_ms := _since_ms(asset))
+        versions = versions_of(topics)
         try:
-            late = _late(view, topics, last, since_ms) if last.positions else Counter[int]()
+            late = _late(view, versions, last, since_ms) if last.versions else Counter[int]()
         except Exception as e:  # noqa: BLE001 - stores and pyarrow raise what they like; other tables' hours go on
             words.append(f"{name}: late rows: {type(e).__name__}: {one_line(e)}")
             continue
@@ -142,7 +142,7 @@ def _events(
             _event(key, hour, late[hour]) for hour in sorted(late)
         ]
         after[key.to_user_string()] = HoursSeen(
-            last.until_ms + len(hours) * HOUR_MS, positions_of(topics), last.since_ms - len(earlier) * HOUR_MS
+            last.until_ms + len(hours) * HOUR_MS, {**last.versions, **versions}, last.since_ms - len(earlier) * HOUR_MS
         )
         count = len(earlier) + len(hours)
         words.append(f"{name}: complete until {_time(least):%Y-%m-%d %H:%M:%S}Z, {count} hours recorded")
@@ -154,7 +154,7 @@ def _events(
 def _taken_up(last: HoursSeen | None, since_ms: int) -> HoursSeen:
     """What was seen, where hours from `since_ms` on were recorded; otherwise nothing was."""
     if last is None or last.until_ms <= max(since_ms, last.since_ms):
-        return HoursSeen(since_ms, last.positions if last is not None else {}, since_ms)
+        return HoursSeen(since_ms, last.versions if last is not None else {}, since_ms)
     return last
 
 
@@ -166,11 +166,11 @@ def _least(found: "Collection[Completeness]") -> int | str:
     return min(times)
 
 
-def _late(view: "CompleteView", topics: "Collection[TableView]", last: HoursSeen, since_ms: int) -> Counter[int]:
-    """Hours that were complete, and rows of them that have come since."""
+def _late(view: "CompleteView", tables: Collection[str], last: HoursSeen, since_ms: int) -> Counter[int]:
+    """Hours that were complete, and rows of them that have come since; of a table that is new, all of them."""
     found: Counter[int] = Counter()
-    for views in grouped((each.table, each) for each in topics).values():
-        found += view.late_rows(views, last.positions, last.until_ms)
+    for table in tables:
+        found += view.late_rows(table, last.versions.get(table, -1), last.until_ms)
     return Counter({hour: count for hour, count in found.items() if hour >= since_ms})
 
 

@@ -1,5 +1,6 @@
 """Complete hours of a table: which partitions of its asset are materialized at which look."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,8 +32,8 @@ class Looks:
         until, problem = (None, found) if isinstance(found, str) else (found, "")
         return LakeSnapshot((VIEW,), ()), (Completeness("bronze/orders", until, 60.0, problem=problem),)
 
-    def late_rows(self, views, before, until_ms):
-        self.asked.append((before["i"], until_ms))
+    def late_rows(self, table, since, until_ms):
+        self.asked.append((table, since, until_ms))
         return Counter(stamp - stamp % HOUR_MS for stamp in self.looks[0][1])
 
 
@@ -59,7 +60,7 @@ def test_each_hour_is_materialized_once_when_it_is_complete():
     almost = SINCE_MS + 3 * HOUR_MS - 1
     found, asked = ticks((SINCE_MS - 1, []), (almost, []), (almost + 1, []), (almost + 2, []))
     assert found == [[], [(hour(0), {}), (hour(1), {})], [(hour(2), {})], []]
-    assert asked == [({0: 5}, SINCE_MS), ({0: 5}, SINCE_MS + 2 * HOUR_MS), ({0: 5}, SINCE_MS + 3 * HOUR_MS)]
+    assert asked == [("bronze/orders", 1, SINCE_MS + n * HOUR_MS) for n in (0, 2, 3)]
 
 
 def test_late_rows_materialize_their_hours_again_but_none_before_the_first_day():
@@ -87,9 +88,9 @@ def test_a_table_whose_late_rows_cannot_be_read_holds_up_no_other():
                 Completeness(name, until, 60.0) for name in ("bronze/orders", "other")
             )
 
-        def late_rows(self, views, before, until_ms):
-            if views[0].table == "other":
-                return super().late_rows(views, before, until_ms)
+        def late_rows(self, table, since, until_ms):
+            if table == "other":
+                return super().late_rows(table, since, until_ms)
             raise FileNotFoundError("gone")
 
     view = Broken((SINCE_MS + HOUR_MS, []))
@@ -100,6 +101,28 @@ def test_a_table_whose_late_rows_cannot_be_read_holds_up_no_other():
     second = sensor.evaluate_tick(dg.build_sensor_context(cursor=first.cursor))
     assert [e.asset_key.path[-1] for e in second.asset_events] == ["other_hours"]
     assert "orders: late rows: FileNotFoundError: gone" in second.skip_message
+
+
+def test_side_tables_have_their_part_in_an_hour_and_one_that_is_new_is_late_as_a_whole():
+    class Side(Looks):
+        def look(self):
+            side, versions = TableView("orders", "side", version=self.looks[0][2]), self.looks[0][0]
+            until = {"bronze/orders": versions, "side": None if side.version is None else versions}
+            view = replace(VIEW, sides=(side,))
+            return LakeSnapshot((view,), ()), tuple(Completeness(name, at, 60.0) for name, at in until.items())
+
+    until = SINCE_MS + HOUR_MS
+    seen = {"until_ms": until, "since_ms": SINCE_MS, "positions": {"i": {"0": 5}}}
+    old = json.dumps({KEY.to_user_string(): seen})
+    view, cursor, found = Side((until, [], 7), (until, [SINCE_MS], 8), (until + HOUR_MS, [], None)), old, []
+    for _ in range(3):
+        sensor = complete_hours_sensor(group(topics=TOPICS), lambda: view)
+        tick = sensor.evaluate_tick(dg.build_sensor_context(cursor=cursor))
+        cursor = tick.cursor
+        found.append([e.partition for e in tick.asset_events])
+        view.looks.pop(0)
+    assert found == [[], [hour(0)], []], "of a side table that is away nothing is known"
+    assert view.asked == [("bronze/orders", 1, until), ("side", 7, until)], "not with the cursor of 0.1"
 
 
 def test_hours_go_back_no_further_than_one_tick_can_record():

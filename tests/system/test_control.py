@@ -51,7 +51,8 @@ class Rig:
 
     def __init__(self, folder: Path, kafka: HasAddresses, topic: str, **sections: Any) -> None:
         self.topic = topic
-        self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic}])
+        hours = {"since": "2026-11-01"}
+        self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic, "complete_hours": hours}])
         tree = yaml.safe_load(self.pipeline.config.read_text())
         self.pipeline.config.write_text(yaml.safe_dump({**tree, **SECTIONS, **sections}))
         self.settings = self.pipeline.settings = load_settings(self.pipeline.config, {})
@@ -215,6 +216,8 @@ def assert_all_is_shown(rig: Rig, metrics: Scrape) -> None:
     rows = len(rig.pipeline.rows(rig.topic))
     wait_until(lambda: max(v for n, v in metrics().items() if "kgs_table_rows" in n) >= rows, 60, "rows of the table")
     assert {v for n, v in metrics().items() if "kgs_audit_findings" in n} == {0.0}
+    assert any("kgs_table_complete_until" in name for name in metrics())
+    assert [each["problem"] for each in json.loads(rig.kgs("status", "--json").stdout)["complete"]] == [None]
 
 
 def test_a_group_follows_its_people(rig: Rig) -> None:

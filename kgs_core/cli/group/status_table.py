@@ -158,6 +158,7 @@ def remarks(found: GroupStatus) -> Iterator[str]:
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
     yield from _held_back(found)
+    yield from _complete(found)
     if found.target is not None:
         target = found.target
         when, why = clock_text(target.time_ms), printable(target.reason)
@@ -173,6 +174,19 @@ def _held_back(found: GroupStatus) -> Iterator[str]:
         yield f"until {found.quiet_until} only forced moves are made (packing.forced_moves_only_utc)"
     if found.rscore_left is not None:
         yield f"unforced moves may still take {found.rscore_left:.3f} Rscore within this hour"
+
+
+def _complete(found: GroupStatus) -> Iterator[str]:
+    """Up to which time tables are complete, the earliest first."""
+    tables = found.facts.complete
+    times = sorted((each.until_ms, each.table) for each in tables if each.until_ms is not None)
+    words = [f"{table} until {clock_text(ms)}" for ms, table in times[:_SHOWN]]
+    if len(times) > _SHOWN:
+        words.append(f"{len(times) - _SHOWN:,} more until later")
+    if unknown := len(tables) - len(times):
+        words.append(f"not known of {counted(unknown, 'table')} (`kgs complete` says why)")
+    if words:
+        yield f"complete: {', '.join(words)}"
 
 
 def seconds(number: float | None) -> str:

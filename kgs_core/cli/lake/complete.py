@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +13,10 @@ import click
 from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
 from kgs_core.errors import TransientError
+from kgs_core.reporting.status_json import completeness_values
 
 if TYPE_CHECKING:
-    from kgs_core.lake.rule.completeness import Completeness
+    from kgs_core.lake.rule.completeness import Completeness, Lateness
 
 LOOK_EVERY_S = 2.0
 
@@ -56,7 +58,8 @@ def complete(
     """Show up to which time every record is in its table (TABLE: path in the lake), by timestamps of records.
 
     That is the first unread record's time, or now where all is read, less `complete_hours.lateness_s` of the rule (60 s
-    where it has none): so much later than its timestamp a record may come. Changes nothing; may run beside consumers.
+    where it has none): so much later than its timestamp a record may come. Of the tables that you name it also says
+    how much later the newest rows really came. Changes nothing; may run beside consumers.
 
     Exit status: 0 known, with --at complete; 1 not known, not complete, or no table; 2 usage or configuration.
     """
@@ -66,6 +69,8 @@ def complete(
 
     with CompleteView(settings_of(config_file)) as view:
         found = _waited_for(lambda: view.wanted(tables), moment, timeout_s or 0.0)
+        if tables:
+            found = view.with_lateness(found)
     if as_json:
         click.echo(json.dumps([_values(each) for each in found], indent=2))
     else:
@@ -117,13 +122,15 @@ def lines(found: Sequence["Completeness"], moment: datetime | None) -> Iterator[
             at = f"{moment:%Y-%m-%d %H:%M:%S}Z"
             words = f"complete at {at}" if is_complete else f"not yet at {at}, until {each.until:%H:%M:%S}Z{held}"
         yield f"{each.table.ljust(width)}  {words}"
+        if each.learnt is not None:
+            yield f"{''.ljust(width)}  {_lateness(each.learnt)}"
+
+
+def _lateness(learnt: "Lateness") -> str:
+    since = datetime.fromtimestamp(learnt.since_ms / 1000, UTC)
+    shares = f"50 % within {learnt.p50_s:g} s, 99.9 % within {learnt.p999_s:g} s, the latest after {learnt.most_s:g} s"
+    return f"of {learnt.rows:,} rows since {since:%Y-%m-%d %H:%M:%S}Z came {shares}"
 
 
 def _values(each: "Completeness") -> dict[str, object]:
-    return {
-        "table": each.table,
-        "complete_until": each.until.isoformat() if each.until else None,
-        "lateness_s": each.lateness_s,
-        "held_by": str(each.held_by) if each.held_by else None,
-        "problem": each.problem or None,
-    }
+    return completeness_values(each) | {"learnt": asdict(each.learnt) if each.learnt is not None else None}

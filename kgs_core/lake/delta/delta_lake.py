@@ -19,8 +19,10 @@ from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
+from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
+from kgs_core.lake.delta.table_changes import ChangesLostError, added_since
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
@@ -170,9 +172,17 @@ class PinnedDelta:
                 f"table {self._name}: rows may be hidden by Delta features that kgs does not read: rebuild it"
             )
 
-    def files(self, offsets: OffsetRange | None = None, *, stamps_ms: OffsetRange | None = None) -> list[str]:
+    def files(
+        self,
+        offsets: OffsetRange | None = None,
+        *,
+        stamps_ms: OffsetRange | None = None,
+        written_since_ms: int | None = None,
+    ) -> list[str]:
         """See `PinnedTable`."""
         adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if written_since_ms is not None:
+            adds = adds.filter(pc.field("modification_time").cast(pa.int64()) >= written_since_ms)
         adds = _overlapping(adds, "_offset", offsets)
         us = None if stamps_ms is None else OffsetRange(stamps_ms.start * 1000, stamps_ms.end * 1000)
         adds = _overlapping(adds, "_timestamp", us)
@@ -181,6 +191,23 @@ class PinnedDelta:
         columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
         self._values |= {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
         return paths
+
+    def newest_files(self, rows: int) -> list[str]:
+        """See `PinnedTable`."""
+        adds = pa.table(self._handle.get_add_actions(flatten=True))
+        if not {"max._timestamp", "num_records"} <= set(adds.column_names):
+            return []
+        adds = adds.sort_by([("max._timestamp", "descending")])
+        before = pc.subtract(pc.cumulative_sum(pc.fill_null(adds["num_records"], 0)), adds["num_records"])
+        return [unquote(path) for path in adds.filter(pc.less(before, rows))["path"].to_pylist()]
+
+    def added_since(self, version: int) -> list[str]:
+        """See `PinnedTable`."""
+        try:
+            changes = [*added_since(log_store(self._storage, self._name), version, self.version, only_appends=True)]
+        except ChangesLostError as e:
+            raise FileNotFoundError(str(e)) from e
+        return [file.path for each in changes for file in each.files]
 
     def read(self, file: str, columns: Sequence[str]) -> pa.Table:
         """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""

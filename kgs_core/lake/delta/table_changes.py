@@ -63,17 +63,23 @@ class AddedFiles:
     redriven: bool
 
 
-def added_since(log: LogStore, base: int, end: int) -> Iterator[AddedFiles]:
+def added_since(log: LogStore, base: int, end: int, *, only_appends: bool = False) -> Iterator[AddedFiles]:
     """What the versions `base` + 1 to `end` added, ascending; versions that added nothing are left out.
 
+    Args:
+        only_appends: also leave out versions that removed rows or changed columns.
+
     Raises:
-        ChangesLostError: entries are gone, or rows were removed or columns changed.
+        ChangesLostError: entries are gone; or, without `only_appends`, rows were removed or columns changed.
     """
     numbers = range(base + 1, end + 1)
     with ThreadPoolExecutor(_THREADS) as pool:
         for number, text in zip(numbers, pool.map(lambda n: _read(log, n), numbers), strict=True):
-            found = _added(number, [json.loads(line) for line in text.splitlines() if line])
-            if found.files:
+            actions = [json.loads(line) for line in text.splitlines() if line]
+            if problem := _no_append(number, actions):
+                if not only_appends:
+                    raise ChangesLostError(problem)
+            elif (found := _added(number, actions)).files:
                 yield found
 
 
@@ -99,11 +105,14 @@ def _read(log: LogStore, version: int) -> bytes:
         raise ChangesLostError(f"version {version} is no longer in its log") from e
 
 
-def _added(version: int, actions: list[dict[str, Any]]) -> AddedFiles:
+def _no_append(version: int, actions: list[dict[str, Any]]) -> str:
+    """Other changes than added rows; empty: none."""
     if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
-        raise ChangesLostError(f"version {version} removed rows")
-    if any("metaData" in action for action in actions):
-        raise ChangesLostError(f"version {version} changed columns or properties")
+        return f"version {version} removed rows"
+    return f"version {version} changed columns or properties" if any("metaData" in each for each in actions) else ""
+
+
+def _added(version: int, actions: list[dict[str, Any]]) -> AddedFiles:
     adds = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
     redriven = any(action["txn"]["appId"] == REDRIVES for action in actions if "txn" in action)
     size = sum(add.get("size", 0) for add in adds)

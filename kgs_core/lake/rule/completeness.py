@@ -29,6 +29,7 @@ class PartitionEdge:
         end: offset of the next record to be written, committed or not; None: not known.
         unread_ms: timestamp of the first record at or behind the position, or of one before it (all others were
             appended later), ms since 1970; None: not known.
+        empty_to: offset up to which there are only markers of transactions at or behind the position; None: not known.
     """
 
     partition: TopicPartition
@@ -36,14 +37,36 @@ class PartitionEdge:
     first: int | None
     end: int | None
     unread_ms: int | None = None
+    empty_to: int | None = None
 
     @property
     def is_read(self) -> bool:
         """Whether there is nothing to be read."""
-        if self.end is None or (self.position is None and self.first is None):
+        at = self.first if self.position is None else self.position
+        if self.end is None or at is None:
             return False
         # Of an end before the position records were lost: others may come at offsets that nobody reads any more
-        return self.end == (self.first if self.position is None else self.position)
+        return self.end == at or self._has_markers_only(at, self.end)
+
+    def _has_markers_only(self, at: int, end: int) -> bool:
+        """Whether there is no record from the position to the end, nor was one that is deleted."""
+        return self.first is not None and self.empty_to is not None and self.first <= at < end <= self.empty_to
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How much later than their timestamps the newest rows of a table have come, at least.
+
+    Attributes:
+        since_ms: earliest of their timestamps, ms since 1970.
+        p50_s: half of the rows came within so many seconds; `p999_s`: 99.9 %; `most_s`: all.
+    """
+
+    rows: int
+    since_ms: int
+    p50_s: float
+    p999_s: float
+    most_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +78,7 @@ class Completeness:
         lateness_s: how much later than its timestamp a record may come.
         held_by: the partition that is behind all others; None: all is read, or the time is not known.
         problem: why the time is not known; empty: it is.
+        learnt: how late rows really came; None: not asked, or not known.
     """
 
     table: str
@@ -62,6 +86,7 @@ class Completeness:
     lateness_s: float
     held_by: TopicPartition | None = None
     problem: str = ""
+    learnt: Lateness | None = None
 
     @property
     def until(self) -> datetime | None:

@@ -3,39 +3,28 @@
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgs_core.config import Settings
 from kgs_core.config.rule.topic_rule import LATENESS_S, CompleteHours
 from kgs_core.errors import KgsError, PortError, TransientError
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes
-from kgs_core.lake.files.row_schema import IDENTITY
-from kgs_core.lake.rule.completeness import HOUR_MS, Completeness, PartitionEdge, completeness
-from kgs_core.lake.rule.positions import CLOSED, AppIds
+from kgs_core.lake.rule.completeness import Completeness, Lateness, PartitionEdge, completeness
+from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.discovery import refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView
+from kgs_core.lake.topics.late_rows import LateRows
+from kgs_core.lake.topics.lateness import lateness_of
+from kgs_core.lake.topics.stats import LakeSnapshot, LakeView, TableView, with_sides
 from kgs_core.lake.topics.topic_table import earlier_topic_ids
-from kgs_core.model import OffsetRange, TopicPartition, grouped
+from kgs_core.model import TopicPartition, grouped
 from kgs_core.system.closing import Closing
 
-Positions = Mapping[str, Mapping[int, int]]
 _TIMEOUT_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class _LateRows:
-    """Late rows of a table that were `found` between the positions `before` and `now`, in these files of it."""
-
-    before: Positions
-    now: Positions
-    files: frozenset[str]
-    found: Counter[int]
+_AWAY = "not there yet, cannot be read, or handed over"
+"""A table that is not there yet has no rows of records that may be there; one that is away, too."""
 
 
 class CompleteView(Closing):
@@ -54,7 +43,7 @@ class CompleteView(Closing):
         self._lake = LakeView(settings, timeout_s)
         self._admin = admin_of(settings, timeout_s)
         self._times = RecordTimes(settings, committed=False)
-        self._seen: dict[str, _LateRows] = {}
+        self._late = LateRows()
 
     def close(self) -> None:
         """End the connections."""
@@ -70,7 +59,7 @@ class CompleteView(Closing):
         snapshot, found = self.look()
         if not snapshot.knows_topics:
             raise TransientError("; ".join(snapshot.problems))
-        refuse_unknown_tables(tables, _names(snapshot.tables), ())
+        refuse_unknown_tables(tables, [each.table for each in found], ())
         return tuple(each for each in found if not tables or each.table in tables)
 
     def look(self) -> tuple[LakeSnapshot, tuple[Completeness, ...]]:
@@ -79,78 +68,74 @@ class CompleteView(Closing):
         snapshot = self._lake.snapshot()
         return snapshot, self.judged(snapshot, asked_ms)
 
-    def late_rows(self, views: Collection[TableView], before: Positions, until_ms: int) -> Counter[int]:
-        """Rows at or behind the positions `before` with timestamps earlier than `until_ms`: start of hour, ms -> rows.
+    def with_lateness(self, found: Collection[Completeness]) -> tuple[Completeness, ...]:
+        """The same with how late rows of these tables came; reads some of their files."""
+        return tuple(replace(each, learnt=self._learnt(each.table)) for each in found)
 
-        Reads each file once, where `before` is what the former call has seen, or was asked (its caller has not waited
-        for the answer); otherwise all files that may have such.
+    def _learnt(self, table: str) -> Lateness | None:
+        try:
+            pinned = self._lake.pinned(table)
+            return None if pinned is None else lateness_of(pinned)
+        except Exception:  # noqa: BLE001 - stores and pyarrow raise what they like; it is not known then
+            return None
 
-        Args:
-            views: of the last look, of all topics of the table.
-            before: topic id -> partition -> position; one that is missing had none.
+    def late_rows(self, table: str, since: int, until_ms: int) -> Counter[int]:
+        """Rows that came behind version `since` of a table and are of hours before `until_ms`, as of the last look.
+
+        Returns:
+            Start of the hour, ms since 1970 -> rows.
+
+        Raises:
+            TransientError: the last look could not read the table.
         """
-        table = next(iter(views)).table
         pinned = self._lake.pinned(table)
         if pinned is None:
-            return Counter()
-        before = {view.topic_id or "": before.get(view.topic_id or "", {}) for view in views}
-        now, stamps_ms = positions_of(views), OffsetRange(0, until_ms)
-        last, found = self._seen.get(table), Counter[int]()
-        from_: Positions = before
-        if last is not None and before in (last.now, last.before):
-            names = set(pinned.files(stamps_ms=stamps_ms)) - last.files
-            if before != last.now:
-                found, from_ = last.found, last.now
-        else:
-            moved = [
-                before[id_].get(p, 0) for id_, of in now.items() for p, at in of.items() if at > before[id_].get(p, 0)
-            ]
-            # The table may be newer than what was seen of its topics
-            least = min(moved, default=None) if all(view.version == pinned.version for view in views) else 0
-            names = set() if least is None else set(pinned.files(OffsetRange(least, CLOSED), stamps_ms=stamps_ms))
-        parts = (_late(pinned.read(name, [*IDENTITY, "_timestamp"]), from_, until_ms) for name in sorted(names))
-        found = sum(parts, found)
-        self._seen[table] = _LateRows(before, now, frozenset(pinned.files()), found)
-        return found
+            raise TransientError(f"table {table}: cannot be read")
+        return self._late.of(table, pinned, since, until_ms)
 
     def judged(self, snapshot: LakeSnapshot, asked_ms: int) -> tuple[Completeness, ...]:
         """How far each table of a snapshot is complete that was begun at `asked_ms`. Never raises a PortError."""
+        filled_by = grouped((each.table, view) for view in snapshot.tables for each in with_sides([view]))
         if self._asked_for:
-            asked_for = tuple(view for view in snapshot.tables if self._hours(view.topic) is not None)
-            snapshot = replace(snapshot, tables=asked_for)
-        if not snapshot.tables:
+            wanted = [view for view in snapshot.tables if self._hours(view.topic) is not None]
+            filled_by = {each.table: filled_by[each.table] for each in with_sides(wanted)}
+        views = {view.topic: view for every in filled_by.values() for view in every}.values()
+        if not views:
             return ()
         if not snapshot.knows_topics:
-            problem = "; ".join(snapshot.problems)
-            return tuple(Completeness(name, None, 0.0, problem=problem) for name in _names(snapshot.tables))
-        places = {tp: at for view in snapshot.tables for tp, at in _places(view).items()}
+            return _unknown(filled_by, "; ".join(snapshot.problems))
+        places = {tp: at for view in views for tp, at in _places(view).items()}
         try:
             ends = self._offsets(places, "latest")
             unread = {tp: at or 0 for tp, at in places.items() if ends.get(tp) != (at or 0)}
             times: Mapping[TopicPartition, int] = self._times.at(unread, self._timeout_s) if unread else {}
             # Behind the times: what is deleted meanwhile must not be passed over by the time of what is left
             firsts = self._offsets(places, "earliest")
-            ids = self._admin.topic_ids([view.topic for view in snapshot.tables])
+            ids = self._admin.topic_ids([view.topic for view in views])
         except KgsError as e:
-            return tuple(Completeness(name, None, 0.0, problem=str(e)) for name in _names(snapshot.tables))
-        edges = {tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp), times.get(tp)) for tp, at in places.items()}
-        return tuple(
-            self._of(table, views, edges, ids, asked_ms)
-            for table, views in sorted(grouped((view.table, view) for view in snapshot.tables).items())
-        )
+            return _unknown(filled_by, str(e))
+        problems = {view.topic: self._problem_of(view, ids.get(view.topic)) for view in views}
+        empty_to = self._times.empty_to if unread else {}
+        edges = {
+            tp: PartitionEdge(tp, at, firsts.get(tp), ends.get(tp), times.get(tp), empty_to.get(tp))
+            for tp, at in places.items()
+        }
+        return tuple(self._of(table, every, problems, edges, asked_ms) for table, every in sorted(filled_by.items()))
 
     def _of(
         self,
         table: str,
         views: Collection[TableView],
+        problems: Mapping[str, str],
         edges: Mapping[TopicPartition, PartitionEdge],
-        ids: Mapping[str, str | None],
         asked_ms: int,
     ) -> Completeness:
         every = [self._hours(view.topic) for view in views]
         lateness_s = max(LATENESS_S if hours is None else hours.lateness_s for hours in every)
-        for view in views:
-            if problem := self._problem_of(view, ids.get(view.topic)):
+        # A side table may be away while the topic's own is not
+        away = [each for each in with_sides(views) if each.table == table and each.version is None]
+        for problem in [problems[view.topic] for view in views] + [_AWAY for _ in away]:
+            if problem:
                 return Completeness(table, None, lateness_s, problem=problem)
         mine = [edges[TopicPartition(view.topic, p)] for view in views for p in range(view.partitions)]
         return completeness(table, mine, asked_ms, lateness_s)
@@ -160,8 +145,7 @@ class CompleteView(Closing):
         if view.topic_id is None or topic_id != view.topic_id:
             return f"topic {view.topic}: deleted, or made again"
         if view.version is None or len(view.positions) < view.partitions:
-            # A table that is not there yet has no rows of records that may be there; one that is away, too
-            return "not there yet, cannot be read, or handed over"
+            return _AWAY
         if not _is_started(view):
             ids = AppIds(self._settings.group, view.topic, view.topic_id)
             try:
@@ -182,23 +166,10 @@ class CompleteView(Closing):
         return {tp: offset for tp, offset in found.items() if not isinstance(offset, PortError)}
 
 
-def positions_of(views: Collection[TableView]) -> dict[str, dict[int, int]]:
-    """Topic id -> partition -> next offset to read, as far as there is one."""
-    return {each.topic_id or "": {p: at for p, at in each.positions.items() if at is not None} for each in views}
-
-
-def _late(rows: pa.Table, before: Positions, until_ms: int) -> Counter[int]:
-    rows = rows.filter(pc.field("_timestamp").cast(pa.int64()) < until_ms * 1000)
-    found: Counter[int] = Counter()
-    for topic_id in pc.unique(rows["_topic_id"]).to_pylist():
-        if topic_id not in before:
-            continue
-        mine, positions = rows.filter(pc.field("_topic_id") == topic_id), before[topic_id]
-        at = pc.index_in(mine["_partition"], pa.array([*positions], mine["_partition"].type))
-        new = pc.greater_equal(mine["_offset"], pc.fill_null(pa.array([*positions.values()], pa.int64()).take(at), 0))
-        hours = pc.divide(mine["_timestamp"].filter(new).cast(pa.int64()), HOUR_MS * 1000)
-        found += Counter({one["values"] * HOUR_MS: one["counts"] for one in pc.value_counts(hours).to_pylist()})
-    return found
+def versions_of(views: Collection[TableView]) -> dict[str, int]:
+    """Table, side tables too -> version of its log, as far as it is known."""
+    known = ((each.table, each.version) for each in with_sides(views) if each.version is not None)
+    return {table: max(versions) for table, versions in grouped(known).items()}
 
 
 def _is_started(view: TableView) -> bool:
@@ -212,5 +183,5 @@ def _places(view: TableView) -> dict[TopicPartition, int | None]:
     return {TopicPartition(view.topic, p): start if at is None else at for p, at in found.items()}
 
 
-def _names(views: Collection[TableView]) -> list[str]:
-    return sorted({view.table for view in views})
+def _unknown(tables: Collection[str], problem: str) -> tuple[Completeness, ...]:
+    return tuple(Completeness(name, None, 0.0, problem=problem) for name in sorted(tables))

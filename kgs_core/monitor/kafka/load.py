@@ -21,18 +21,20 @@ def measured_load(settings: Settings, measurement: Measurement, lake: Optional["
     """Speeds, what is unknown, and backlog and end offsets where the settings ask for them. Changes nothing.
 
     A partition that has vanished is unknown until the monitor has not seen it for a whole window: a broker whose
-    metadata lag answers for a moment as if a topic were not there.
+    metadata lag answers for a moment as if a topic were not there. If no rule matches its topic any more, it is gone at
+    once.
 
     Args:
         lake: kept by whoever asks again and again; it then reads of the tables' logs only what is new.
     """
     known, partitions = measurement.known, measurement.reading.partitions
-    unknown = frozenset(measurement.speeds.keys() - known.keys())
+    unknown = measurement.speeds.keys() - known.keys()
+    ours = {topic for topic in {tp.topic for tp in unknown} if settings.rule_of(topic) is not None}
     lag = _lag_bytes(lake or lake_view(settings), partitions) if settings.packing.catch_up_s else {}
     logs = partitions if settings.packing.idle_after_s is not None else {}
     return Load(
         known,
-        unknown,
+        frozenset(tp for tp in unknown if tp.topic in ours),
         {tp: size for tp, size in lag.items() if tp in known},
         bytes_per_offset=bytes_per_offset(partitions),
         ends={tp: log.end_offset for tp, log in logs.items()},

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
@@ -10,8 +11,11 @@ from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.late_rows import LateRows
 from tests.core.lake.changing_hands import MemoryKafka, adopting, carry_out, put_kafka
 from tests.core.lake.test_side_tables import ROUTE
+from tests.failpoints import KilledError
 from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import LayoutSink
 
@@ -62,6 +66,22 @@ def test_rows_of_another_route_wait_for_consumers_that_go_by_it(sink):
 def test_a_side_table_is_redriven_by_the_name_of_the_own_table(sink):
     with pytest.raises(ConfigError, match=r"side/a: no topic fills it.*it is a side table of t: name that"):
         Redrive(settings_of(sink), "side/a")
+
+
+@pytest.mark.parametrize("step", ["redrive-written", "redriven"])
+def test_redriven_rows_come_late_into_own_and_side_tables_once_also_after_a_kill(sink, killer, step):
+    """So that Dagster materializes their hours again."""
+    settings, late, found = settings_of(sink), LateRows(), Counter()
+    since = {table: open_lake(settings.lake).pin(table).version for table in offsets(sink)}
+    killer[step] = 2
+    for is_killed in (True, False):
+        with pytest.raises(KilledError) if is_killed else nullcontext():
+            Redrive(settings, "t").run()
+        for table, version in since.items():
+            pinned = open_lake(settings.lake).pin(table)
+            found[table] += late.of(table, pinned, version, 2**50).total()
+            since[table] = pinned.version
+    assert found == {"t": 2, "side/a": 2, "side/b": 2}
 
 
 def test_between_side_tables_and_rows_that_change_hands_nothing_is_redriven(sink, monkeypatch, killer):

@@ -8,7 +8,6 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from kgs_core.config import parse_settings
 from kgs_core.errors import TransientError
-from kgs_core.lake.delta.delta_lake import PinnedDelta
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
@@ -25,7 +24,7 @@ class Kafka:
 
     def __init__(self, ends, firsts=None, ids=None, deleting=None, stamps=None):
         self.ends, self.firsts, self.ids = ends, firsts or dict.fromkeys(ends, 0), {"a": "i"} if ids is None else ids
-        self.deleting, self.stamps = deleting or {}, stamps or {}
+        self.deleting, self.stamps, self.empty_to = deleting or {}, stamps or {}, {}
 
     def each_offset(self, tps, which):
         return {tp: (self.ends if which == "latest" else self.firsts)[tp] for tp in tps}
@@ -60,6 +59,24 @@ def test_a_topic_that_kafka_does_not_describe_makes_nothing_complete(view):
     assert judged(Kafka(READ, ids={} if view.topic_id is None else None), view).until_ms is None
 
 
+SIDE = TableView("a", "side", version=1)
+
+
+def test_a_side_table_is_as_complete_as_all_topics_that_fill_it():
+    """One of them asks for no hours, and is behind."""
+    b0 = TopicPartition("b", 0)
+    other = TableView("b", "b", version=1, positions={0: 0}, topic_id="j", partitions=1, sides=(SIDE,))
+    kafka = Kafka({**READ, b0: 1}, ids={"a": "i", "b": "j"}, stamps={b0: ASKED_MS - 90_000})
+    rules = [{"topic": "a", "table": "t", "complete_hours": {"since": "2026-11-01"}}, {"topic": "b", "table": "b"}]
+    settings = parse_settings(text_of(topics=rules).encode(), "test", {})
+    for side, until_ms in ((SIDE, ASKED_MS - 150_000), (replace(SIDE, version=None), None)):
+        with CompleteView(settings, asked_for=True) as view:
+            view._admin = view._times = kafka
+            views = replace(VIEW, sides=(side,)), replace(other, sides=(side,))
+            found = view.judged(LakeSnapshot(views, ()), ASKED_MS)
+        assert [(each.table, each.until_ms) for each in found] == [("side", until_ms), ("t", ASKED_MS - 60_000)]
+
+
 def test_records_that_are_deleted_between_the_questions_are_not_passed_over():
     p0 = TopicPartition("a", 0)
     kafka = Kafka({**READ, p0: 9}, deleting={p0: 8}, stamps={p0: ASKED_MS - 5})
@@ -70,45 +87,6 @@ def test_of_a_partition_that_was_added_all_records_count_also_those_that_are_del
     p1 = TopicPartition("a", 1)
     kafka = Kafka(READ, firsts={TopicPartition("a", 0): 0, p1: 7})
     assert "offsets 0 to 6 were deleted" in judged(kafka, replace(VIEW, positions={0: 5, 1: None})).problem
-
-
-HOUR_MS = 3_600_000
-
-
-def test_late_rows_are_counted_by_hour_and_no_file_is_read_twice(tmp_path, monkeypatch):
-    lake = {"root": str(tmp_path)}
-    settings = parse_settings(text_of(lake=lake, topics=[{"topic": "a", "table": "t"}]).encode(), "test", {})
-    read, real = [], PinnedDelta.read
-    monkeypatch.setattr(PinnedDelta, "read", lambda self, file, names: read.append(file) or real(self, file, names))
-
-    def add(*rows, mode="append"):
-        """(partition, offset, timestamp in ms, topic id); a look afterwards."""
-        partitions, offsets, stamps, ids = zip(*rows, strict=True)
-        columns = {
-            "_topic_id": pa.array(ids),
-            "_partition": pa.array(partitions, pa.int32()),
-            "_offset": pa.array(offsets, pa.int64()),
-            "_timestamp": pa.array([stamp * 1000 for stamp in stamps], pa.timestamp("us", tz="UTC")),
-        }
-        write_deltalake(tmp_path / "t", pa.table(columns), mode=mode)
-        looks._lake._pinned["t"] = looks._lake._lake.pin("t")
-
-    def late(before, positions, until_ms=2 * HOUR_MS):
-        read.clear()
-        view = replace(VIEW, positions=positions, version=looks._lake.pinned("t").version)
-        return dict(looks.late_rows([view], {"i": before}, until_ms)), len(read)
-
-    with CompleteView(settings) as looks:
-        add((0, 0, 5, "i"), (1, 1_000_000, 5, "i"))
-        add((0, 1, 6, "i"), (0, 2, HOUR_MS, "i"), (0, 3, 2 * HOUR_MS, "i"), (1, 0, 6, "i"), (0, 7, 6, "other"))
-        first, now = {0: 1, 1: 1_000_001}, {0: 4, 1: 1_000_001}
-        assert late(first, now) == ({0: 1, HOUR_MS: 1}, 2)
-        assert late(now, now) == ({}, 0)
-        add((0, 4, 7, "i"), (2, 0, 7, "i"))
-        then = {0: 5, 1: 1_000_001, 2: None}
-        assert late(now, then) == ({0: 2}, 1), "partitions' offsets are far apart"
-        assert late(now, then) == ({0: 2}, 0), "a look whose outcome was lost"
-        assert late(first, then) == ({0: 3, HOUR_MS: 1}, 3), "a look of another process"
 
 
 def test_of_a_topic_that_was_made_again_nothing_is_complete_before_it_has_begun(tmp_path):

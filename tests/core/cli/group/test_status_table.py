@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.cli.group.status_table import headline
+from kgs_core.cli.group.status_table import headline, remarks
+from kgs_core.lake.rule.completeness import Completeness
+from kgs_core.reporting.consumer_rows import ExternalFacts
+from kgs_core.reporting.metric_samples import LakeFigures, samples
 from kgs_core.reporting.status_json import status_values
 from tests.core.cli.group.test_status import LINES, group, words
 
@@ -38,3 +41,29 @@ def test_class_and_capacity_are_shown_if_a_consumer_has_a_class():
     assert words(group(consumers=(plain, large)), "2 ")[:3] == ["2", "large", "2.200"]
     assert status_values(group(consumers=(large,)))["consumers"][0]["class"] == "large"
     assert "class" not in status_values(group(consumers=(plain,)))["consumers"][0]
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ([], None),
+        ([("b", 60_000), ("a", 0)], "complete: a until 1970-01-01 00:00:00Z, b until 1970-01-01 00:01:00Z"),
+        ([("a", None), ("b", None)], "complete: not known of 2 tables (`kgs complete` says why)"),
+        (
+            [(str(n), n * 1000) for n in range(7)] + [("x", None)],
+            "complete: 0 until 1970-01-01 00:00:00Z, 1 until 1970-01-01 00:00:01Z, 2 until 1970-01-01 00:00:02Z, "
+            "3 until 1970-01-01 00:00:03Z, 4 until 1970-01-01 00:00:04Z, 2 more until later, not known of 1 table "
+            "(`kgs complete` says why)",
+        ),
+    ],
+)
+def test_how_far_tables_are_complete_is_a_line_and_unknown_is_no_time(tables, said):
+    found = group(facts=ExternalFacts(complete=tuple(Completeness(name, at, 60.0) for name, at in tables)))
+    assert [line for line in remarks(found) if line.startswith("complete")] == ([said] if said else [])
+    assert [each["complete_until"] is None for each in status_values(found)["complete"]] == [
+        at is None for _, at in tables
+    ]
+    told = [
+        (s.labels, s.value) for s in samples(found, LakeFigures()) if s.metric == "kgs_table_complete_until_seconds"
+    ]
+    assert told == [((name,), at / 1000) for name, at in tables if at is not None]

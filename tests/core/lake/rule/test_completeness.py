@@ -15,9 +15,12 @@ ASKED_MS = 100_000
 
 @dataclass(frozen=True)
 class Log:
-    """One partition: (append time, timestamp) of each record, in the order of offsets, and what is known of it."""
+    """One partition: (append time, timestamp) of each record, in the order of offsets, and what is known of it.
 
-    records: list[tuple[int, int]]
+    Markers of transactions have offsets and no timestamp.
+    """
+
+    records: list[tuple[int, int | None]]
     position: int | None
     first: int
 
@@ -30,7 +33,7 @@ class Log:
 def logs(draw: st.DrawFn) -> Log:
     """A log that is appended to before and after the question; producers' clocks are not ahead."""
     times = sorted(draw(st.lists(st.integers(LATENESS_MS, 2 * ASKED_MS), max_size=12)))
-    records = [(at, at - draw(st.integers(0, LATENESS_MS))) for at in times]
+    records = [(at, draw(st.one_of(st.none(), st.integers(at - LATENESS_MS, at)))) for at in times]
     there = sum(at <= ASKED_MS for at in times)
     first = draw(st.integers(0, there))
     position = draw(st.one_of(st.none(), st.integers(0, there)))
@@ -39,9 +42,10 @@ def logs(draw: st.DrawFn) -> Log:
 
 def edge(number: int, log: Log) -> PartitionEdge:
     at = log.first if log.position is None else max(log.position, log.first)
-    unread = log.records[at : log.end]
+    unread = [stamp for _, stamp in log.records[at : log.end] if stamp is not None]
+    empty_to = None if unread else log.end
     return PartitionEdge(
-        TopicPartition("t", number), log.position, log.first, log.end, unread[0][1] if unread else None
+        TopicPartition("t", number), log.position, log.first, log.end, unread[0] if unread else None, empty_to
     )
 
 
@@ -57,6 +61,7 @@ def test_no_record_before_the_time_is_unread_then_or_later(every: list[Log]) -> 
         stamp
         for log in every
         for _, stamp in log.records[max(log.first if log.position is None else log.position, 0) :]
+        if stamp is not None
     ]
     assert all(stamp >= found.until_ms for stamp in unread)
     # No later than need be: either all was read when it was asked, or the first unread record says so
@@ -72,6 +77,8 @@ def test_unknown_is_never_complete(log: Log, missing: str) -> None:
     needs = missing == "end" or (not known.is_read) or known.position is None
     if missing == "unread_ms":
         needs = not known.is_read
+    if missing == "first":  # markers alone behind a position say nothing of what was deleted
+        needs = needs or known.position != known.end
     if needs:
         assert found.until_ms is None
         assert found.problem

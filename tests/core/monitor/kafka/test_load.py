@@ -5,15 +5,16 @@ import pytest
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.kafka.load import bytes_per_offset, measured_load
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
+from tests.configuration import settings_of
 
 HERE, AWAY = TopicPartition("here", 0), TopicPartition("away", 0)
 
 
 @pytest.fixture
-def load_after(settings):
+def load_after():
     """The load after a reading a second; `away` is missing, or could not be read, from some second on."""
 
-    def build(seconds, *, missing_from=10**9, unread_from=10**9):
+    def build(seconds, *, missing_from=10**9, unread_from=10**9, pattern=".*"):
         window = Window(30, 10)
         for t in range(seconds):
             there = {HERE, AWAY} if t < min(missing_from, unread_from) else {HERE}
@@ -22,7 +23,7 @@ def load_after(settings):
             }
             unknown = {AWAY: "broker 2 did not answer"} if t >= unread_from else {}
             measurement = window.add(Reading(float(t), 0, "boot", Measure.LOG_DIRS, partitions, unknown))
-        return measured_load(settings, measurement)
+        return measured_load(settings_of(topics=[{"pattern": pattern}]), measurement)
 
     return build
 
@@ -30,6 +31,10 @@ def load_after(settings):
 def test_a_topic_missing_from_one_measurement_is_unknown(load_after):
     load = load_after(21, missing_from=20)
     assert (load.speeds, load.unknown) == ({HERE: 1000.0}, {AWAY})
+
+
+def test_one_that_no_rule_matches_any_more_is_gone_at_once(load_after):
+    assert load_after(21, missing_from=20, pattern="here").unknown == frozenset()
 
 
 def test_one_that_was_missing_for_a_whole_window_is_gone(load_after):
