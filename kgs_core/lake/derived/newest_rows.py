@@ -12,8 +12,8 @@ from kgs_core.lake.derived.kept_values import KEPT, ROW, Places, kept_values, wi
 if TYPE_CHECKING:
     import polars as pl
 
-DELETED, VALID_FROM = "is deleted", "valid from"
-"""Columns beside those of the table. Names with blanks, which no table has: a transform may well give it `_deleted`."""
+DELETED = "is deleted"
+"""Column beside those of the table. A name with blanks, which no table has: a transform may well give it `_deleted`."""
 _PLACE = ("_partition", "_offset", "_topic_id")
 ORDERS = {
     "offset": ("_partition", "_offset"),
@@ -45,13 +45,6 @@ def needed(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     is_last[last] = True
     givers = [givers[is_last[takers]] for _, takers, givers in kept_values(rows, ordered, key)]
     return _rows_at(rows, np.concatenate([last, *givers]))
-
-
-def in_order(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
-    """All rows of each key behind one another, the oldest first, with kept values as in `newest`: for a history."""
-    ordered = _ordered(rows, key, order)
-    rows = with_kept_values(rows, ordered, key) if _may_keep(rows) else rows
-    return rows.take(pa.array(ordered.sort(key, maintain_order=True)[ROW].to_numpy()))
 
 
 def _ordered(rows: pa.Table, key: Sequence[str], order: str) -> "pl.DataFrame":

@@ -13,7 +13,7 @@ from kgs_core.config import TopicRule
 from kgs_core.errors import ConfigError, KgsError
 from kgs_core.lake.derived.changes.interpretation import Interpretation, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.newest_rows import DELETED, in_order, needed, newest
+from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, schema_of
 from tests.core.lake.derived.changes.database import DIALECTS, UNAVAILABLE, Database, acts
 
@@ -128,20 +128,6 @@ def test_newest_rows_are_the_database(dialect, done, partitions, deletes, data):
         assert rows_in(present) == database.rows
         gone = {key for _, _, key, _ in records if key is not None} - database.rows.keys()
         assert {key for key, row in found.items() if row.get("_deleted")} == (gone if deletes == "column" else set())
-
-
-@given(done=acts)
-def test_a_history_has_all_changes_of_a_key_behind_one_another(done):
-    database, records = filled("debezium", done, 1)
-    rule = rule_of("debezium")
-    reading = Interpretation(rule, table_of(rule, records).schema)
-    found = reading.read(table_of(rule, records))
-    rows = in_order(found.rows, KEY, "offset").to_pylist()
-    assert len(rows) == found.rows.num_rows
-    assert [(r["a"], r["b"], r["_offset"]) for r in rows] == sorted((r["a"], r["b"], r["_offset"]) for r in rows)
-    last = {(row["a"], row["b"]): row for row in rows}
-    if not found.truncated:
-        assert rows_in({key: row for key, row in last.items() if not row[DELETED]}) == database.rows
 
 
 @given(done=acts, data=st.data())
