@@ -37,8 +37,8 @@ help: ## list the targets
 
 setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv, with Java where the machine has none
 
-demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS=240 ends it, BARE=1 without Dagster, AVRO=1 with a schema change
-	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BARE),--bare) $(if $(AVRO),--avro)
+demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS=240 ends it, BARE=1 without Dagster
+	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BARE),--bare)
 
 test: dev s3-server toxiproxy lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
 

@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.message_factory import GetMessageClass
 
 from bench.records import FIELDS, record_values
-from kgs_core.demo.registry_stub import StubRegistry
+from bench.registry_stub import StubRegistry
 from kgs_core.ports.registry import SchemaKind
 
 _SUBJECT = "bench-value"

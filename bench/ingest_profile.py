@@ -22,9 +22,9 @@ from bench.figures import MB
 from bench.format_records import records_in
 from bench.machine import machine
 from bench.records import DIFFERENT, Kind, produce_backlog
+from bench.registry_stub import running_registry
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.ingest.fetch.fetch_client import FetchClient

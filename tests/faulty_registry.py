@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from kgs_core.demo.registry_stub import Reply, StubRegistry, not_found
+from bench.registry_stub import Reply, StubRegistry, not_found
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class FaultyRegistry(StubRegistry):
         """Delete a subject softly: its schemas are still found by id, and by version if asked for with `deleted`."""
         self._deleted.add(subject)
 
-    def answer(self, method: str, path: str, body: bytes) -> Reply | None:
+    def answer(self, path: str) -> Reply | None:
         self.asked.append(path)
         time.sleep(self.faults.delay_s)
         if self.faults.lost_replies > 0:
@@ -84,7 +84,7 @@ class FaultyRegistry(StubRegistry):
                 return self.schema(next((n for n in self._contents.schemas if self.guid(n) == guid), 0), query)
             case ["subjects", subject, "versions", _] if subject in self._deleted and query.get("deleted") != "true":
                 return not_found(40401)
-        return super().answer(method, path, body)
+        return super().answer(path)
 
     def schema(self, number: int, query: Mapping[str, str]) -> Reply:
         status, found = super().schema(number, query)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kgs_core.demo.registry_stub import StubRegistry
+from bench.registry_stub import StubRegistry
 from kgs_core.ports.registry import SchemaKind
 from tests.core.ingest.avro_values import encoded, random_datum, record
 from tests.json_schema_values import any_object

@@ -1,18 +1,19 @@
 """Settings of the monitor."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from kgs_core.config.rule.section import Section
 
+RETENTION_H = 168
+"""How long the topic of measurements keeps them where kgs makes it: bills and replays reach back as far."""
+
 
 class MonitorSettings(Section):
-    """Settings of how write speeds are measured and where they are published."""
+    """Settings of how write speeds are measured."""
 
     window_s: Annotated[float, Field(ge=2, le=3600, allow_inf_nan=False)] = 30.0
-    measure: Literal["auto", "log_dirs", "offsets"] = "auto"
-    topic_retention_h: Annotated[int, Field(ge=1, le=87_600)] = 168
 
     @property
     def min_span_s(self) -> float:

@@ -7,7 +7,6 @@ from pathlib import Path
 import yaml
 
 from kgs_core.accel.cache_dir import cache_directory
-from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
 from kgs_core.demo.flights import MEASURED
 from kgs_core.demo.replay import DEFAULT_TIME_FACTOR, TOPIC_OF, WEATHER_TOPIC
 from kgs_core.fleet.local import kgs_command
@@ -56,12 +55,10 @@ class Layout:
     Attributes:
         directory: absolute.
         time_factor: simulated seconds per second.
-        registry_url: where the schema of the aircraft's positions is; empty: there are none.
     """
 
     directory: Path
     time_factor: float = DEFAULT_TIME_FACTOR
-    registry_url: str = ""
 
     @property
     def config_file(self) -> Path:
@@ -89,17 +86,14 @@ class Layout:
 
     def configuration(self, bootstrap_servers: str) -> str:
         """The text of kgs.yaml."""
-        aircraft: list[dict[str, object]] = [{"topic": AIRCRAFT_TOPIC, "format": "avro", "evolve": "add_columns"}]
         tree: dict[str, object] = {
             "group": GROUP,
             "kafka": {"bootstrap_servers": bootstrap_servers},
-            **({"registry": {"url": self.registry_url}} if self.registry_url else {}),
             "lake": {"root": "lake"},
             # A rule each, though one pattern would do for the flights: Dagster shows a topic and a table per rule
             "topics": [
                 *({"topic": topic, "format": "json", "schema": dict(POSITION_FIELDS)} for topic in TOPIC_OF.values()),
                 {"topic": WEATHER_TOPIC, "format": "json", "schema": WEATHER_FIELDS},
-                *(aircraft if self.registry_url else ()),
             ],
             "consumer": {"wait_time_s": 1.0, "batch_timeout_s": 60},
             "monitor": MONITOR,
@@ -116,8 +110,7 @@ class Layout:
     def generate_command(self, bootstrap_servers: str) -> list[str]:
         """Starts the flight replay."""
         rest = ["--bootstrap-servers", bootstrap_servers, "--time-factor", f"{self.time_factor:g}"]
-        registry = ["--registry", self.registry_url] if self.registry_url else []
-        return [*kgs_command(), "generate", *rest, *registry, "--tally", str(self.tally_file)]
+        return [*kgs_command(), "generate", *rest, "--tally", str(self.tally_file)]
 
     def environ(self, outer: Mapping[str, str]) -> dict[str, str]:
         """The environment of the processes: the user's, but for settings that are meant for a lake of their own.

@@ -1,20 +1,18 @@
 """One demonstration from nothing to its final report."""
 
-import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from kgs_core.config import Settings
 from kgs_core.config.file import load_settings
-from kgs_core.demo.aircraft import AIRCRAFT_TOPIC, MORNING, SUBJECT, column_line
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.dagster_control import DagsterControl
 from kgs_core.demo.display import Display
@@ -23,13 +21,11 @@ from kgs_core.demo.flights import find_data
 from kgs_core.demo.layout import Layout
 from kgs_core.demo.observer import Observer
 from kgs_core.demo.outside_control import OutsideControl, create_demo_topics
-from kgs_core.demo.registry_stub import StubRegistry, running_registry
 from kgs_core.demo.replay import PARTITIONS, TOPICS
 from kgs_core.demo.stages import Stages
 from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import ConfigError, PermanentError
-from kgs_core.extras import require
 from kgs_core.group.topics.topics import create_topics
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.lake.topics.stats import LakeView
@@ -50,7 +46,6 @@ class DemoOptions:
         seconds: how long to run after the first row has arrived; None: until interrupted.
         bare: `kgs control` looks after the group, and no Dagster.
         config_file: of a group that is controlled already, on a Kafka and a lake that are there; None: all is started.
-        avro: whether aircraft's positions come in Avro, too, with a registry of schemas beside them.
     """
 
     directory: Path | None
@@ -59,7 +54,6 @@ class DemoOptions:
     keep: bool
     bare: bool = False
     config_file: Path | None = None
-    avro: bool = False
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:
@@ -72,11 +66,7 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     Raises:
         KgsError: it could not be set up.
     """
-    if options.avro and options.config_file is not None:
-        raise ConfigError(["--avro: has a registry of its own, which a group of --config does not know: leave one out"])
     find_data()  # before anything is started: without it no record would ever come
-    if options.avro:
-        require("avro", "--avro")
     display = Display(console, time.monotonic())
     directory = _fresh_directory(options.directory)
     display.say(f"everything is kept in {directory}; Ctrl-C ends it")
@@ -108,8 +98,6 @@ class _Demo:
     def run(self) -> int:
         say, layout = self._display.say, self._layout
         with ExitStack() as held:
-            if self._options.avro:
-                layout = self._layout = replace(layout, registry_url=held.enter_context(self._registry()).url)
             layout.temporary.mkdir()
             environ = layout.environ(os.environ)
             kafka: EmbeddedKafka | None = None
@@ -131,14 +119,6 @@ class _Demo:
                 elapsed_s = time.monotonic() - self._started_s
                 observer = Observer(self._layout, LakeView(settings), group, control, elapsed_s)
                 return self._play(settings, supervisor, observer)
-
-    @contextmanager
-    def _registry(self) -> Iterator[StubRegistry]:
-        """In threads of this process, so that it ends with it; the table is made by the schema of the morning."""
-        with running_registry() as registry:
-            registry.register(SUBJECT, json.dumps(MORNING))
-            self._display.say(f"a schema registry in memory serves at {registry.url}")
-            yield registry
 
     @contextmanager
     def _broker(self) -> Iterator[EmbeddedKafka]:
@@ -167,10 +147,9 @@ class _Demo:
         """Configuration and topics."""
         layout = self._layout
         admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
-        topics = (*TOPICS, *((AIRCRAFT_TOPIC,) if self._options.avro else ()))
-        for topic in topics:
+        for topic in TOPICS:
             admin.create_topic(topic, PARTITIONS, 1, {})
-        self._display.say(f"topics {', '.join(topics)}, {PARTITIONS} partitions each")
+        self._display.say(f"topics {', '.join(TOPICS)}, {PARTITIONS} partitions each")
         layout.config_file.write_text(layout.configuration(kafka.bootstrap_servers))
         settings = load_settings(layout.config_file, environ)
         create_topics(settings, admin)  # the controller would; but the group is watched from the beginning
@@ -195,8 +174,7 @@ class _Demo:
         last = observer.look("ended")
         report = close(settings, last, display.say, problems, with_log=timed and not interrupted)
         self._console.print(report_table(report), highlight=False)
-        changes = [column_line(settings)] if self._options.avro and report.audited else []
-        for line in (*group_lines(last.figures), *changes, *verdict(report)):
+        for line in (*group_lines(last.figures), *verdict(report)):
             display.say(line)
         return exit_status(report, timed=timed, interrupted=interrupted)
 

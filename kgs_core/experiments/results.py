@@ -20,7 +20,7 @@ from kgs_core.simulation.comparison import Replayed
 from kgs_core.simulation.latency import LatencySettings, Stretch
 from kgs_core.simulation.replay import Conditions, Step
 from kgs_core.simulation.workload import parse_key
-from kgs_core.system.files import NamedFile, write_whole
+from kgs_core.system.files import NamedFile, answering, write_whole
 
 SCHEMA = pa.schema(
     [
@@ -99,21 +99,11 @@ def save_results(
 
 
 @contextmanager
-def answering(place: AnyPath) -> Iterator[None]:
-    """A block that asks a disk or a store; what that does not do is a `ConfigError`."""
-    try:
-        yield
-    except OSError as e:
-        raise ConfigError([f"{place}: {(e.strerror or 'does not answer').lower()}: name another folder"]) from None
-
-
-@contextmanager
 def reading(path: AnyPath, *, cure: str, of_another_kind: str) -> Iterator[Any]:
     """A file for pyarrow; what the block raises is a `ConfigError`: the system's word, a cure, or `of_another_kind`."""
     try:
-        yield path if isinstance(path, Path) else pa.BufferReader(path.read_bytes())
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: {cure}"]) from None
+        with answering(path, cure, "unreadable"):
+            yield path if isinstance(path, Path) else pa.BufferReader(path.read_bytes())
     except (pa.ArrowInvalid, LookupError, TypeError, ValueError):
         raise ConfigError([f"{path}: {of_another_kind}"]) from None
 

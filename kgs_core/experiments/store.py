@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.results import answering, conditions_of, reading, save_results
+from kgs_core.experiments.results import conditions_of, reading, save_results
 from kgs_core.lake.files.stored_path import AnyPath, StoredPath
 from kgs_core.model import TopicPartition, grouped
 from kgs_core.packing import ALGORITHMS, parse_name
@@ -27,9 +27,10 @@ from kgs_core.simulation.comparison import PUBLISHED, Replayed, Summary, cardina
 from kgs_core.simulation.pool import LatencySummary
 from kgs_core.simulation.replay import Conditions
 from kgs_core.simulation.workload import CAPACITY, STARTS, StreamSpec, Workload, parse_key
-from kgs_core.system.files import write_whole
+from kgs_core.system.files import answering, write_whole
 
 _SIDE_BY_SIDE = 16
+_ELSEWHERE = "name another folder"
 _SPEEDS = pa.schema(
     [
         ("measurement", pa.int32()),
@@ -162,7 +163,7 @@ class ExperimentFolder:
             ConfigError: a file that cannot be read.
         """
         found: list[Summary] = []
-        with answering(self.root):
+        with answering(self.root, _ELSEWHERE):
             files = [(path.parent.name, path) for path in (self.root / "packing_run").glob("*/[!.]*.parquet")]
         with ThreadPoolExecutor(_SIDE_BY_SIDE, "runs") as pool:  # a store takes a while for each
             for load, paths in grouped(files).items():
@@ -309,10 +310,10 @@ def _load_load(path: AnyPath) -> tuple[Workload, Conditions]:
 
 def _make(folder: AnyPath) -> None:
     if not isinstance(folder, StoredPath):  # folders are names there
-        with answering(folder):
+        with answering(folder, _ELSEWHERE):
             folder.mkdir(parents=True, exist_ok=True)
 
 
 def _is_there(file: AnyPath) -> bool:
-    with answering(file):
+    with answering(file, _ELSEWHERE):
         return file.exists()

@@ -64,6 +64,10 @@ class Classes:
             return 1.0
         return self.sizes[self.name(consumer)].capacity / next(iter(self.sizes.values())).capacity
 
+    def capacity(self, of_first: BytesPerSecond) -> Callable[[ConsumerId], BytesPerSecond]:
+        """Capacities of consumers that run, where the first class has this one."""
+        return lambda consumer: of_first * self.share(consumer)
+
     @property
     def largest(self) -> float:
         """Capacity of the largest class, in those of the first."""

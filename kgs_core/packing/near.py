@@ -78,6 +78,7 @@ class _Bins:
         self._problem = problem
         self._zones = problem.zones
         self._classes = classes
+        self._capacity_of = classes.capacity(problem.capacity)
         self._load: dict[ConsumerId, BytesPerSecond] = defaultdict(float)
         self._count: dict[ConsumerId, int] = defaultdict(int)
         # What may move, of each consumer by the zone of its leader, from slow to fast
@@ -135,9 +136,6 @@ class _Bins:
         """Whether it is as large, and costs no more."""
         classes = self._classes
         return classes.share(taker) == classes.share(giver) and classes.price([taker]) <= classes.price([giver])
-
-    def _capacity_of(self, consumer: ConsumerId) -> BytesPerSecond:
-        return self._problem.capacity * self._classes.share(consumer)
 
     def _shares(self) -> dict[ConsumerId, list[TopicPartition]]:
         return grouped((consumer, partition) for partition, consumer in self.assignment.items())

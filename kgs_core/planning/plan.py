@@ -213,13 +213,13 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
     if readers is not None and (unread := readers.unread(speeds.keys())):
         homes = {p: consumer for p, consumer in readers.had.items() if p in speeds} | current
         classes = settings.classes_of(group.classes)
-        current = to_joined(homes, readers, speeds, lambda c: settings.packing_capacity * classes.share(c))
+        current = to_joined(homes, readers, speeds, classes.capacity(settings.packing_capacity))
         spares -= set(current.values())
     usable = {p: consumer for p, consumer in current.items() if consumer not in group.quarantined}
     pinned = load.unknown & usable.keys()
     if unread or load.unknown:
         classes = settings.classes_of(group.classes)
-        pinned |= pinned_partitions(usable, speeds, lambda c: settings.consumer_capacity * classes.share(c))
+        pinned |= pinned_partitions(usable, speeds, classes.capacity(settings.consumer_capacity))
     return PackingProblem(
         speeds=speeds,
         capacity=settings.packing_capacity,
@@ -245,19 +245,16 @@ def _plan(name: str, step: _Step) -> Plan:
     packed, chosen = _packed(algorithm, problem, step)
     unsaid = dict.fromkeys(step.group.running, "")  # who runs without a class is of the first
     classes = step.settings.classes_of({**unsaid, **step.group.classes, **chosen}, step.group.quarantined)
-
-    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
-        return problem.capacity * classes.share(consumer)
-
     packed = near(packed, problem, classes)
     if step.group.readers is not None:
-        packed = to_joined(packed, step.group.readers, problem.speeds, capacity_of)
+        packed = to_joined(packed, step.group.readers, problem.speeds, classes.capacity(problem.capacity))
     target, had = dict(sorted(packed.items())), step.group.had
     loads = consumer_loads(target, problem.speeds)
     spares = choose_spares(loads.keys(), step.settings.spare_consumers, step.group.numbers)
     needed, running = {*loads, *spares}, step.group.running
     if classes.sizes:  # a spare may have to take over the fullest share
         classes = classes.with_new(needed, classes.cheapest_for(max(loads.values(), default=0.0)))
+    capacity_of = classes.capacity(problem.capacity)
     return Plan(
         algorithm=name,
         capacity=problem.capacity,
@@ -295,11 +292,7 @@ def moves_between(had: Assignment, target: Assignment, speeds: WriteSpeeds) -> t
 
 
 def _overloads(name: str, target: Assignment, step: _Step, classes: Classes) -> tuple[Overload, ...]:
-    problem = step.problem
-
-    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
-        return problem.capacity * classes.share(consumer)
-
+    problem, capacity_of = step.problem, classes.capacity(step.problem.capacity)
     fast = fast_partitions(target, problem.speeds, step.written, problem.capacity * classes.largest)
     full = full_consumers(target, problem.speeds, capacity_of, None)
     if full and problem.max_consumers is not None:

@@ -118,15 +118,6 @@ class RegistryClient:
         number = found.schema_id
         return self._resolved(found.schema, number) if number is None else self.by_id(number)
 
-    def register(self, subject: str, text: str) -> int:
-        """Id of an Avro schema, which becomes the newest of its subject.
-
-        Raises:
-            PortError: the registry did not take it.
-        """
-        self._renew()
-        return self._ask(f"subject {subject}", lambda: self._plain.register_schema(subject, Schema(text, "AVRO")))
-
     def _of(
         self, key: int | str, number: int | None, get: Callable[[SchemaRegistryClient, str | None], Schema]
     ) -> RegisteredSchema:

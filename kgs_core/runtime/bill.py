@@ -10,6 +10,7 @@ from typing import Any
 from kgs_core.config import Settings
 from kgs_core.config.classes import price_of
 from kgs_core.config.membership import REPORT_RETENTION_H
+from kgs_core.config.monitor import RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, PortError
 from kgs_core.group.controller.capacity import capacity_seen
 from kgs_core.group.topics.report_history import load_usage
@@ -107,10 +108,7 @@ def bill_of_group(settings: Settings, asked: Period, now_ms: int, terms: BillTer
             f"{bill.moves.speed_unknown} of these moves: the speed is not known, so they are not in what follows"
         )
     if not recording.measurements:
-        hours = settings.monitor.topic_retention_h
-        notes.append(
-            why or f"no load was recorded while it is known who ran (kept for {hours} h): nothing to compare with"
-        )
+        notes.append(why or "no load was recorded while it is known who ran: nothing to compare with")
         return replace(bill, notes=(*notes, *_price_notes(bill)))
     notes += _gap_notes(gaps_of(recording.periods, compared, max(_GAP_SHOWN_S, terms.interval_s)))
     return _compared(replace(bill, notes=tuple(notes)), recording, terms)
@@ -209,8 +207,7 @@ def _recorded(settings: Settings, period: Period, interval_s: float) -> tuple[Se
     try:
         return load_recorded(settings, period.since_ms, period.until_ms, interval_s), ""
     except ConfigError as e:
-        hours = settings.monitor.topic_retention_h
-        return (), f"{e} (measurements are kept for {hours} h, monitor.topic_retention_h): nothing to compare with"
+        return (), f"{e} (measurements are kept for {RETENTION_H} h): nothing to compare with"
 
 
 def _usage_notes(bill: Bill) -> list[str]:

@@ -5,8 +5,7 @@ from typing import Any
 
 from kgs_core.reporting.usage import running_at
 from kgs_core.simulation.bill import Bill
-from kgs_core.simulation.charts import Chart
-from kgs_core.simulation.labels import Point
+from kgs_core.simulation.charts import Chart, Point
 
 _MAX_POINTS = 300
 _HOUR_MS = 3_600_000

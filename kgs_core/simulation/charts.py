@@ -10,35 +10,36 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from io import BytesIO
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kgs_core.extras import require
-from kgs_core.simulation.labels import Point, label_dots, label_ends, spread_out
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 Format = Literal["svg", "png"]
 Scale = Literal["linear", "log y", "log"]
+Point = tuple[float, float]
 
 COLORS = (
     "#1f5fa8", "#b3261e", "#1d7a36", "#7b3fa0", "#a65200", "#00757f", "#8a2d6b", "#5f6b00", "#555555", "#8c4a2f",
 )  # fmt: skip
-"""Of names. Each is dark enough on white for its name to be written in it."""
+"""Of names; after the last one they begin anew, with other marks and lines."""
+_MARKS = "osD^v"
+_LINES: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
 GRAY = "#767676"
 _COLUMNS = 2
 _SIZE_IN, _LARGE_IN = (4.4, 3.3), (6.8, 4.4)
-_CROWD = 16
-"""Dots from which a panel is large."""
 _DPI = 144
+_LEGEND_IN = 1.5
 _TITLE_WIDTH = 44
 """Characters of a title that fit over the smaller chart."""
 _STYLE = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: labels are measured alike on every machine
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
     "font.size": 9,
-    "axes.ymargin": 0.16,  # room for names
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -65,6 +66,12 @@ _FONT = "font-size: 9px; font-family: 'DejaVu Sans', sans-serif; "
 _PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
 _DIGITS = re.compile(r"-?\d+\.\d+")
 _NUMBERED = re.compile(r' id="[a-zA-Z0-9.]+_\d+"| transform="rotate\(-0[^"]*"')
+
+
+class _Appearance(NamedTuple):
+    color: str
+    mark: str
+    line: Literal["-", "--", ":", "-."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def _short(text: str) -> str:
 def figure(panels: Sequence[Chart]) -> "Figure":
     """The panels as matplotlib's own figure, two abreast unless one of them is crowded, each with scales of its own.
 
-    A name has one colour in all of them. Lines that several panels share are named once, at the bottom.
+    A name has one colour and mark in all of them; one legend, at the right, has them all.
     """
     with _style():
         return _figure(panels)
@@ -138,40 +145,37 @@ def _style() -> AbstractContextManager[None]:
 
 
 def _figure(panels: Sequence[Chart]) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    large = len(panels) == 1 or any(len(panel.dots) >= _CROWD for panel in panels)
+    large = len(panels) == 1
     columns = 1 if large else _COLUMNS
     rows = -(-len(panels) // columns)
     width, height = _LARGE_IN if large else _SIZE_IN
-    drawn = Figure(figsize=(columns * width, rows * height), dpi=_DPI, layout="constrained")
-    canvas = FigureCanvasAgg(drawn)
-    names = dict.fromkeys(name for panel in panels for name in (*panel.dots, *panel.lines))
-    colors = {name: COLORS[number % len(COLORS)] for number, name in enumerate(names)}
-    axes = [drawn.add_subplot(rows, columns, number + 1) for number in range(len(panels))]
-    for panel, ax in zip(panels, axes, strict=True):
-        _draw(panel, ax, colors)
-    with_lines = [(panel, ax) for panel, ax in zip(panels, axes, strict=True) if panel.lines]
-    is_shared = len(with_lines) > 1 and len({tuple(panel.lines) for panel, _ in with_lines}) == 1
-    if is_shared:
-        drawn.legend(
-            handles=with_lines[0][1].get_lines(), loc="outside lower center", ncols=len(with_lines[0][0].lines)
-        )
-    ends = [] if is_shared else [(ax, label_ends(ax, panel.lines, colors)) for panel, ax in with_lines]
-    drawn.draw_without_rendering()
-    drawn.set_layout_engine("none")  # labels are placed for this layout
-    renderer = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    for ax, labels in ends:
-        spread_out(labels, ax.get_window_extent(renderer), renderer)
-    for panel, ax in zip(panels, axes, strict=True):
-        if panel.dots:  # whose labels keep off lines, which have gaps in some charts without dots
-            label_dots(ax, panel.dots, colors, renderer)
+    drawn = Figure(figsize=(columns * width + _LEGEND_IN, rows * height), dpi=_DPI, layout="constrained")
+    names = list(dict.fromkeys(name for panel in panels for name in (*panel.dots, *panel.lines)))
+    looks = {name: _look(number) for number, name in enumerate(names)}
+    for number, panel in enumerate(panels):
+        _draw(panel, drawn.add_subplot(rows, columns, number + 1), looks)
+    if names:
+        drawn.legend([_handle(looks[name], name, panels) for name in names], names, loc="outside right upper")
     return drawn
 
 
-def _draw(panel: Chart, ax: "Axes", colors: Mapping[str, str]) -> None:
-    """All but the labels of dots and lines, whose places depend on what else is there."""
+def _look(number: int) -> _Appearance:
+    turn, color = divmod(number, len(COLORS))
+    return _Appearance(COLORS[color], _MARKS[turn % len(_MARKS)], _LINES[turn % len(_LINES)])
+
+
+def _handle(look: _Appearance, name: str, panels: Sequence[Chart]) -> "Line2D":
+    """What the legend shows of a name: its mark, its line or both."""
+    from matplotlib.lines import Line2D
+
+    mark = look.mark if any(name in panel.dots for panel in panels) else ""
+    line = look.line if any(name in panel.lines for panel in panels) else ""
+    return Line2D([], [], color=look.color, marker=mark, linestyle=line or "none", markersize=5)
+
+
+def _draw(panel: Chart, ax: "Axes", looks: Mapping[str, _Appearance]) -> None:
     ax.set_title(fill(panel.title, _TITLE_WIDTH))
     ax.set_xlabel(panel.x_name)
     ax.set_ylabel(panel.y_name)
@@ -179,27 +183,18 @@ def _draw(panel: Chart, ax: "Axes", colors: Mapping[str, str]) -> None:
     ax.set_axisbelow(True)
     front = sorted(panel.dots[label] for label in panel.path)
     if len(front) > 1:
-        ax.plot(*zip(*front, strict=True), color=GRAY, linewidth=1, zorder=2, label="front")
+        ax.plot(*zip(*front, strict=True), color=GRAY, linewidth=1, zorder=2)
     for name, points in panel.lines.items():
-        marker = "." if panel.marked or panel.scale == "log" else ""
+        look, marker = looks[name], "." if panel.marked or panel.scale == "log" else ""
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        ax.plot(xs, ys, color=colors[name], label=name, marker=marker)
-    if panel.dots:
-        xs, ys = [x for x, _ in panel.dots.values()], [y for _, y in panel.dots.values()]
-        ax.scatter(
-            xs,
-            ys,
-            s=20,
-            c=[colors[name] for name in panel.dots],
-            edgecolors="white",
-            linewidths=0.5,
-            zorder=3,
-            clip_on=False,
-        )
+        ax.plot(xs, ys, look.line, color=look.color, label=name, marker=marker)
+    for name, (x, y) in panel.dots.items():
+        look = looks[name]
+        ax.plot([x], [y], look.mark, color=look.color, label=name, markersize=5, zorder=3, clip_on=False)
     _scale(panel, ax)
     if panel.mark is not None:
         value, label = panel.mark
-        ax.axvline(value, color=GRAY, linewidth=1, linestyle="--", zorder=1.5, label=label)
+        ax.axvline(value, color=GRAY, linewidth=1, linestyle="--", zorder=1.5)
         top = ax.get_xaxis_transform()
         ax.annotate(label, (value, 1), (3, 0), xycoords=top, textcoords="offset points", va="top", color=GRAY)
 

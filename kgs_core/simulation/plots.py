@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from kgs_core.packing import parse_name
-from kgs_core.simulation.charts import Chart
+from kgs_core.simulation.charts import Chart, Point
 from kgs_core.simulation.comparison import Replayed
 from kgs_core.simulation.groups import FIGURES, SeedGroup, front_of
-from kgs_core.simulation.labels import Point
 
 CBS, RSCORE = "cardinal bin score (CBS), a ratio", "mean Rscore E[R], in C"
 """Names of axes."""

@@ -19,12 +19,25 @@ class NamedFile(Protocol):
     def write_bytes(self, data: bytes, /) -> object: ...  # noqa: D102
 
 
+@contextmanager
+def answering(place: object, cure: str = "name another file", otherwise: str = "does not answer") -> Iterator[None]:
+    """A block that asks a disk or a store; what that does not do is a `ConfigError`.
+
+    Args:
+        cure: what to do then.
+        otherwise: what is wrong, where the system has no word for it.
+    """
+    try:
+        yield
+    except OSError as e:
+        raise ConfigError([f"{place}: {(e.strerror or otherwise).lower()}: {cure}"]) from None
+
+
 def read_text(path: NamedFile) -> str:
     """The text of a file that people name. Raises `ConfigError` if it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unreadable').lower()}: name another file"]) from None
+        with answering(path, otherwise="unreadable"):
+            return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as e:
         raise ConfigError([f"{path}: byte {e.start} is not UTF-8: save it as UTF-8 text"]) from None
     except ValueError:  # a NUL in the name
@@ -61,24 +74,20 @@ def write_whole(path: NamedFile, content: bytes) -> None:
     Raises:
         ConfigError: it cannot be written there.
     """
-    try:
+    with answering(path, otherwise="unwritable"):
         if not isinstance(path, Path):
             path.write_bytes(content)
             return
         with replacement(path) as partial:
             partial.write_bytes(content)
             flush(partial)
-    except OSError as e:
-        raise ConfigError([f"{path}: {(e.strerror or 'unwritable').lower()}: name another file"]) from None
 
 
 def check_writable(option: str, path: NamedFile) -> None:
     """Raise a `ConfigError` for a place where no file can come to be, before anything is computed."""
     if not isinstance(path, Path):
-        try:
+        with answering(f"{option}: {path}"):
             path.exists()
-        except OSError as e:
-            raise ConfigError([f"{option}: {path}: {e.strerror}: name another file"]) from None
         return
     folder = path.absolute().parent
     if not folder.is_dir():

@@ -5,10 +5,10 @@ from confluent_kafka.cimpl import Message
 
 from bench.format_records import records_in
 from bench.records import FIELDS
+from bench.registry_stub import running_registry
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
-from kgs_core.demo.registry_stub import running_registry
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -13,6 +14,7 @@ from xdist.workermanage import WorkerController
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka.admin import KafkaAdmin
+from tests.system.small_sink import settings_text
 from tests.system.stores import new_lake, object_server, s3_server, server_of
 from tests.wheel import RELEASED, ROOT
 
@@ -90,3 +92,11 @@ def admin(kafka: EmbeddedKafka) -> KafkaAdmin:
 def topic_prefix() -> str:
     """What the names of a test's topics begin with, so that tests do not meet on the shared broker."""
     return f"test{os.getpid()}-{next(_numbers)}."
+
+
+@pytest.fixture
+def config(kafka: EmbeddedKafka, tmp_path: Path, topic_prefix: str) -> Path:
+    """The kgs.yaml of a `SmallSink`: all of the test's topics."""
+    path = tmp_path / "kgs.yaml"
+    path.write_text(settings_text(kafka, tmp_path / "lake", topic_prefix))
+    return path

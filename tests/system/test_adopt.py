@@ -8,15 +8,8 @@ from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.audit.audit import audit_lake
-from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
+from tests.system.small_sink import BAD, GOOD, SmallSink, send
 from tests.topics import delete_topic
-
-
-@pytest.fixture
-def config(kafka, tmp_path, topic_prefix):
-    path = tmp_path / "kgs.yaml"
-    path.write_text(settings_text(kafka, tmp_path / "lake", topic_prefix))
-    return path
 
 
 @pytest.fixture

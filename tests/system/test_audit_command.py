@@ -8,14 +8,7 @@ from click.testing import CliRunner
 from kgs_core.cli.lake.audit import audit
 from kgs_core.cli.main import KgsGroup
 from kgs_core.config.file import load_settings
-from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
-
-
-@pytest.fixture
-def config(kafka, tmp_path, topic_prefix):
-    path = tmp_path / "kgs.yaml"
-    path.write_text(settings_text(kafka, tmp_path / "lake", topic_prefix))
-    return path
+from tests.system.small_sink import BAD, GOOD, SmallSink, send
 
 
 @pytest.fixture

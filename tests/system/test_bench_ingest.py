@@ -32,6 +32,7 @@ def test_a_tiny_run_prints_and_writes_all_figures(tmp_path: Path) -> None:
     assert found["machine"]["kafka"]
 
 
+@pytest.mark.soak
 def test_a_tiny_profile_accounts_for_all_processor_time(tmp_path: Path) -> None:
     file = tmp_path / "profile.json"
     command = [*BENCH, "ingest", "--profile", *TINY[:8], "--json", str(file)]

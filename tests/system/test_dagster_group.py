@@ -18,7 +18,6 @@ from tests.system.dagster_room import DagsterRoom, dagster_room
 from tests.system.group_record import gone_in_order, now
 from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
 from tests.system.test_control import BUSY, CALM
-from tests.system.test_group_chaos import readers_of_target
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(170), pytest.mark.timeout(1800)]
@@ -125,7 +124,7 @@ def without_eyes(group: ShakenGroup, room: DagsterRoom) -> None:
 
 def without_daemon(group: ShakenGroup, room: DagsterRoom) -> None:
     """The daemon dies as soon as a change is decided, and comes again: the change is carried out."""
-    group.wait(lambda found: len(readers_of_target(found)) == 2, "two are to read")
+    group.wait(lambda found: len(set(found.target.assignment.values() if found.target else ())) == 2, "two are to read")
     room.kill(room.daemon)
     room.daemon.start()
     group.wait_settled(2)

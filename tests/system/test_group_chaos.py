@@ -1,4 +1,4 @@
-"""A whole group, controller and all, under what machines do to it: silence, twins, deaths, a broker that dies."""
+"""A whole group, controller and all, under what machines do to it: silence, twins, deaths."""
 
 import os
 import signal
@@ -11,22 +11,15 @@ import pytest
 
 from bench.load_shapes import KnownLoad
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.group.protocol import MemberAssignment
-from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
-from kgs_core.group.topics.topics import GroupTopics
-from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.kafka.client_config import admin_client
-from kgs_core.reporting.status import GroupStatus
 from tests.processes import pid_of
-from tests.system.director import are_committed
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
-from tests.system.shaken_group import ShakenGroup, Tps, incarnation_of, line_of, owned_besides, owned_by, readers_of
-from tests.system.test_control import BUSY, CALM, LIFE_S, ended
+from tests.system.shaken_group import ShakenGroup, incarnation_of, line_of, owned_besides, owned_by, readers_of
+from tests.system.test_control import BUSY, LIFE_S, ended
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(1500)]
-SHORT_S, LONG_S = 8.0, 40.0
+SHORT_S = 8.0
 PAUSE_S = SHORT_S / 4
 
 
@@ -171,61 +164,3 @@ def test_several_deaths_at_once(kafka: EmbeddedKafka, open_group: Callable[..., 
         group.assert_right()
         assert ended(control) == 0, group.tail()
     group.assert_complete()
-
-
-def test_a_broker_that_dies_during_a_change(open_group: Callable[..., ShakenGroup], tmp_path: Path) -> None:
-    """Once while a consumer is being started, once while partitions are handed over; nobody is asked to help."""
-    with EmbeddedKafka.start(tmp_path / "kafka", log=print) as kafka:
-        group = open_group(kafka, spares=0, suspect_after_s=LONG_S)  # a start of Kafka takes seconds
-        speed = CALM
-        with KnownLoad(kafka.bootstrap_servers, group.topic, lambda _: speed), group.controller() as control:
-            everything = frozenset(group.wait_settled(1).current)
-            group.wait_read(everything)
-
-            speed = BUSY
-            group.wait(lambda found: found.target and len(readers_of_target(found)) == 2, "two are to read")
-            assert not group.look().is_converged
-            die_and_come_back(group, kafka, everything, "broker killed while a consumer starts")
-            group.wait_settled(2)
-
-            speed = CALM
-            wait_assignment(group, lambda assignment: assignment.revoking)
-            die_and_come_back(group, kafka, everything, "broker killed during a handover")
-            group.wait_settled(1)
-            assert control.poll() is None, group.tail()
-            assert ended(control) == 0, group.tail()
-        group.assert_complete()
-
-
-def readers_of_target(found: GroupStatus) -> set[int]:
-    return set(found.target.assignment.values()) if found.target else set()
-
-
-def wait_assignment(group: ShakenGroup, is_it: Callable[[MemberAssignment], object]) -> None:
-    """Until the controller has written such an assignment."""
-    admin = KafkaAdmin(admin_client(group.settings))
-    reader = KafkaGroupTopicReader(GroupTopics(group.settings, admin))
-    reader.read_to_end()
-
-    def seen() -> bool:
-        return any(isinstance(r.message, MemberAssignment) and is_it(r.message) for r in reader.poll(0.0))
-
-    try:
-        wait_until(seen, LIFE_S, f"an assignment: {group.tail()}")
-    finally:
-        reader.close()
-
-
-def die_and_come_back(group: ShakenGroup, kafka: EmbeddedKafka, tps: Tps, what: str) -> None:
-    at = now()
-    kafka.nodes[0].kill()
-    kafka.restart(kafka.nodes[0])
-    back_s, back = now() - at, now()
-
-    def are_read() -> bool:
-        kafka.nodes[0].check_running()
-        return are_committed(group.pipeline.lake, tps, back)
-
-    wait_until(are_read, LIFE_S, f"{tps} are read since {back}: {group.tail()}")
-    group.tell(what, tps, at)
-    group.logged[-1] += f"; it was gone for {back_s * 1e3:.0f} ms"

@@ -3,7 +3,6 @@
 import itertools
 import random
 import threading
-import time
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -16,7 +15,7 @@ from kgs_core.group.protocol.codec import encode
 from kgs_core.group.topics.operator_topic import OperatorTopicWriter
 from kgs_core.group.topics.reader import GroupReader, ReadMessage
 from kgs_core.group.topics.topics import METADATA_PARTITIONS, GroupTopic
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import TopicPartition
 from kgs_core.runtime.fencings import Fencings
 from tests.system.group_topics import (
     DESIRED,
@@ -289,27 +288,3 @@ def test_reports_are_read_from_a_little_before_the_newest(group: Group, monkeypa
     read = group.reader().read_to_end()
     assert min(each.timestamp_ms for each in read) >= last - 300
     assert read[-1].message == heartbeat(1, next(numbers) - 1)
-
-
-@pytest.mark.slow
-def test_times_with_three_thousand_partitions_and_thirty_assignments(kafka: EmbeddedKafka, topic_prefix: str) -> None:
-    """Prints them; how long it takes is the machine's affair."""
-    tps = [TopicPartition(f"some.longer.topic.name-{n // 12:03d}", n % 12) for n in range(3000)]
-    owners = {tp: ConsumerId(1 + n % 30) for n, tp in enumerate(tps)}
-    speeds = {tp: 123_456.789 + n for n, tp in enumerate(tps)}
-    big = Target("mwf", owners, (ConsumerId(31),), speeds, 2e6, 0.3, "big", tuple(map(member, range(1, 31))), (), 1)
-    assignments = [
-        MemberAssignment(member(n), frozenset(tp for tp, c in owners.items() if c == n)) for n in range(1, 31)
-    ]
-    with group_on(kafka.bootstrap_servers, topic_prefix) as group:
-        port, writer, reader = group.report_writer(), group.writer(fenced=False), group.reader()
-        for n in range(1, 31):
-            port.append(report(n, 1, *assignments[n - 1].owned), 10)
-        for number in range(3):
-            times = [time.perf_counter()]
-            for act in (writer.fence, lambda: writer.write(big, assignments, []), reader.read_to_end):
-                found = act()
-                times.append(time.perf_counter())
-            fence, write, read = (round((b - a) * 1000) for a, b in itertools.pairwise(times))
-            assert len(found) == 31 * (number + 1) + 30
-            print(f"fence {fence} ms, write {write} ms, read to the end {read} ms, Target {len(encode(big)[1])} bytes")

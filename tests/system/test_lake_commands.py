@@ -20,15 +20,8 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.maintenance import maintenance_lock
 from kgs_core.model import TopicPartition
-from tests.system.small_sink import BAD, GOOD, SmallSink, send, settings_text
+from tests.system.small_sink import BAD, GOOD, SmallSink, send
 from tests.topics import delete_records, delete_topic
-
-
-@pytest.fixture
-def config(kafka, tmp_path, topic_prefix):
-    path = tmp_path / "kgs.yaml"
-    path.write_text(settings_text(kafka, tmp_path / "lake", topic_prefix))
-    return path
 
 
 @pytest.fixture

@@ -23,11 +23,12 @@ from tests.waiting import wait_until
 pytestmark = [
     pytest.mark.chaos,
     pytest.mark.alone,
-    pytest.mark.slow(240),
+    pytest.mark.slow(170),
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # kafka-python leaves sockets open
 ]
 OUTAGE_S = 25.0
+TWO_OUT_S = 60.0
 ELECT_AFTER_S = 8.0
 UNREAD_S = 5.0
 """What partitions whose leader lives may be unread for, besides what a change takes without an outage."""
@@ -95,14 +96,14 @@ def test_one_broker_is_out(outage: str, group: OutageGroup, well: Outcome, pytes
     assert_survived(found, well)
 
 
-@pytest.mark.parametrize("for_s", [20.0, pytest.param(60.0, marks=pytest.mark.soak)])
-def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
+@pytest.mark.soak
+def test_two_brokers_are_out(group: OutageGroup, well: Outcome, pytestconfig: pytest.Config) -> None:
     """Nothing can be written, and no topic of the group has a leader: everybody waits, says so, and goes on."""
     members = {line.incarnation for line in group.at_rest().consumers}
     told = group.told()
     for node in (VICTIM, HEIR):
         group.brokers.inflict("killed", node)
-    time.sleep(for_s)
+    time.sleep(TWO_OUT_S)
     new = group.told() - told
     group.brokers.heal()
     wait_until(lambda: -1 not in group.brokers.leaders().values(), 30, "every partition has a leader")
@@ -111,7 +112,10 @@ def test_two_brokers_are_out(for_s: float, group: OutageGroup, well: Outcome, py
     busy = Bystander(group.busy).factor(back, now())
     # The producer's backlog may need one more
     assert members <= {line.incarnation for line in group.at_rest().consumers}
-    tell(pytestconfig, f"two brokers out for {for_s:g} s: every partition is read {again_s:.1f} s after they are back")
+    tell(
+        pytestconfig,
+        f"two brokers out for {TWO_OUT_S:g} s: every partition is read {again_s:.1f} s after they are back",
+    )
     assert {log for log, line in new if " WARNING " in line} == {log for log, _ in told}, "somebody does not say why"
     assert again_s <= AGAIN_S * busy + max(gap.seconds for gap in well.others.values())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kgs_core.demo.registry_stub import StubRegistry, running_registry
+from bench.registry_stub import StubRegistry, running_registry
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ports.registry import SchemaKind
 from tests.failpoints import crash_at

@@ -5,7 +5,6 @@ Dagster; that controller and consumers come again when they are killed is tried 
 """
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -24,7 +23,7 @@ def test_the_demonstration_runs_from_the_wheel_to_its_proof_and_controller_and_c
     for folder in (tmp_path / "source", room):
         folder.mkdir()
     install(build_wheel(tmp_path / "source"), room)
-    with started([room / "venv/bin/kgs", "demo", "--bare", "--avro", "--seconds", "30"], room, environ()) as run:
+    with started([room / "venv/bin/kgs", "demo", "--bare", "--seconds", "30"], room, environ()) as run:
         directory = run.directory
         controller = int(run.wait_for(r"controller started \(pid (\d+)\)", 120).group(1))
         run.wait_for(r"running \d+ of 30 s", FIRST_ROWS_S)
@@ -34,6 +33,5 @@ def test_the_demonstration_runs_from_the_wheel_to_its_proof_and_controller_and_c
         run.kill_consumer()  # it has hardly begun, and finds one dead
         assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
         assert_is_exact(run)
-        assert re.search(r"flights.aircraft: (its schema gains|column) dep_delay_min", run.output), run.output
         assert processes_of(directory) == []
         assert not Path(directory).exists()

@@ -36,8 +36,8 @@ def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: i
     """Show how fast every partition is written: bytes/s as the log stores them, largest first.
 
     Speeds are averages over the last 30 seconds (monitor.window_s); a step of a topic's load is followed at once. An
-    unknown speed shows its reason instead of a number. Reads sizes and offsets but no records, unless monitor.measure
-    is offsets.
+    unknown speed shows its reason instead of a number. Reads sizes and offsets, and records only where the cluster does
+    not tell sizes.
     """
     settings = settings_of(config_file)
     from kgs_core.system.shutdown import stop_on_signals

@@ -32,12 +32,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 @click.option("--keep", is_flag=True, help="Keep the temporary directory.")
 @click.option("--bare", is_flag=True, help="Without Dagster: one `kgs control` looks after the group.")
 @click.option(
-    "--avro",
-    is_flag=True,
-    help="One more topic: positions of aircraft in Avro, with a schema registry in memory beside it. At noon of the "
-    "replayed day, 67 s after the generator's start, their schema gains a column, and so does the table.",
-)
-@click.option(
     "--config",
     "config_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -8,11 +8,9 @@ import click
 
 from kgs_core.cli.options import local_brokers_option
 from kgs_core.errors import ConfigError, PermanentError
-from kgs_core.extras import require
 
 if TYPE_CHECKING:
     from kgs_core.demo.replay import Replay
-    from kgs_core.kafka.paced_producer import DueRecords
 
 _SPEEDS_STEP_S = 5.0
 _ABOVE_0 = click.FloatRange(min=0, min_open=True)
@@ -67,13 +65,6 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--replication", type=click.IntRange(min=1), default=1, help="Replication factor of created topics.")
 @click.option(
-    "--registry",
-    "registry_url",
-    metavar="URL",
-    help="Also positions of aircraft in Avro, to flights.aircraft: their schemas go into this registry, the second "
-    "one, with one more column, at noon of the first day.",
-)
-@click.option(
     "--compression",
     type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="lz4",
@@ -91,7 +82,6 @@ def generate(  # noqa: PLR0913 - one per option
     speeds_file: Path | None,
     create_topics: bool,
     replication: int,
-    registry_url: str | None,
     compression: str,
 ) -> None:
     """Replay the flights that left New York City in 2013 into Kafka.
@@ -118,12 +108,11 @@ def generate(  # noqa: PLR0913 - one per option
     with stop_on_signals() as stop:
         replay = open_replay(day.date(), start_at.time(), time_factor, report_every_s)
         if create_topics:
-            _create_topics(bootstrap_servers, replication, with_aircraft=registry_url is not None)
+            _create_topics(bootstrap_servers, replication)
         config = {"bootstrap.servers": bootstrap_servers, "compression.type": compression}
         producer = FlightProducer(config, tally_file)
         click.echo(f"replaying from {day:%Y-%m-%d} {start_at:%H:%M} at {time_factor:g} simulated seconds per second")
-        due = replay.due if registry_url is None else _with_aircraft(replay, registry_url, day)
-        tally = producer.run(due, stop, seconds)
+        tally = producer.run(replay.due, stop, seconds)
     click.echo(f"delivered {tally.delivered} records in {tally.replayed_s:.1f} s of replay, {tally.failed} failed")
     if tally.failed:
         raise PermanentError(
@@ -142,27 +131,10 @@ def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
     click.echo(f"{path}: {len(measurements)} measurements, {_SPEEDS_STEP_S:g} s each")
 
 
-def _with_aircraft(replay: "Replay", registry_url: str, day: datetime) -> "DueRecords":
-    from pydantic import ValidationError
-
-    from kgs_core.config.registry import RegistrySettings
-
-    require("avro", "--registry")
-    from kgs_core.demo.aircraft import AircraftReplay
-    from kgs_core.registry.client import open_registry
-
-    try:
-        registry = open_registry(RegistrySettings(url=registry_url))
-    except ValidationError as e:
-        raise ConfigError([f"--registry: '{registry_url}': give http(s)://host:port"]) from e
-    return AircraftReplay(replay.due, registry.register, day.date()).due
-
-
-def _create_topics(bootstrap_servers: str, replication: int, *, with_aircraft: bool) -> None:
-    from kgs_core.demo.aircraft import AIRCRAFT_TOPIC
+def _create_topics(bootstrap_servers: str, replication: int) -> None:
     from kgs_core.demo.replay import PARTITIONS, TOPICS
     from kgs_core.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers})
-    for topic in (*TOPICS, *((AIRCRAFT_TOPIC,) if with_aircraft else ())):
+    for topic in TOPICS:
         admin.create_topic(topic, PARTITIONS, replication, {})

@@ -16,7 +16,7 @@ from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
 from kgs_core.group.view.restart_policy import Starts
 from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, outdated, plan_replacement
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId
+from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
@@ -140,11 +140,7 @@ def _health(state: ControllerState, now: float) -> GroupHealth:
 def _placed(state: ControllerState, target: Target, watched: Watched, now: float) -> Assignment:
     """The Target's shares, with unread partitions given to consumers that have joined."""
     packing, readers, measured = packing_in_use(state), watched.readers(), state.fresh(now)
-    classes = packing.classes_of(watched.classes)
-
-    def capacity_of(consumer: ConsumerId) -> BytesPerSecond:
-        return packing.packing_capacity * classes.share(consumer)
-
+    capacity_of = packing.classes_of(watched.classes).capacity(packing.packing_capacity)
     if measured is None:
         return to_joined(target.assignment, readers, None, capacity_of)
     speeds = remembered(measured.load, target).packed_speeds(packing.catch_up_s)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kgs_core.config import Settings
-from kgs_core.errors import KgsError, PermanentError, one_line
+from kgs_core.errors import KgsError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.kafka_python import open_kafka_python
 from kgs_core.model import TopicId, TopicPartition, grouped
@@ -60,8 +60,7 @@ class PartitionSizes:
         self._admin = admin_of(settings, TIMEOUT_S)
         self._admin.list_topics()  # says better than the other client what is wrong with address or password
         self._connect()
-        self._chosen = settings.monitor.measure
-        self.measure = Measure.OFFSETS if self._chosen == "offsets" else Measure.LOG_DIRS
+        self.measure = Measure.LOG_DIRS
         self._samples = _Samples(self._requests)
         self._offsets = ClusterOffsets(settings, TIMEOUT_S)
         self._ids: dict[str, TopicId] = {}
@@ -91,7 +90,7 @@ class PartitionSizes:
 
         Raises:
             TransientError: Kafka does not answer at all.
-            PermanentError: the cluster does not tell sizes to this user, and `monitor.measure` allows nothing else.
+            PermanentError: Kafka refuses it.
         """
         if self._files.have_changed():
             self._connect_anew()
@@ -197,13 +196,11 @@ class PartitionSizes:
         return {tp: sizes[tp] for tp in partitions.leaders}
 
     def _fall_back(self) -> None:
-        refused = (
-            f"Kafka {self._settings.kafka.bootstrap_servers}: DescribeLogDirs was answered with nothing: "
-            "grant this user the right Describe on the Cluster"
+        _log.warning(
+            "Kafka %s: DescribeLogDirs was answered with nothing: grant this user the right Describe on the Cluster; "
+            "measuring by offsets and a sample of record batches until then",
+            self._settings.kafka.bootstrap_servers,
         )
-        if self._chosen != "auto":
-            raise PermanentError(f"{refused}, or set monitor.measure: offsets")
-        _log.warning("%s; measuring by offsets and a sample of record batches until then", refused)
         self.measure = Measure.OFFSETS
 
 

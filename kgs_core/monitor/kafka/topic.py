@@ -2,7 +2,7 @@
 
 All of them are there for an hour at least: for a monitor that is started anew, and for whoever was referred to one by
 its offset. Then the brokers compact the topic: the first one of each minute has a key of its own and stays for
-`monitor.topic_retention_h`, all others share one key.
+`RETENTION_H`, all others share one key.
 """
 
 import logging
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from kgs_core.config import Settings
+from kgs_core.config.monitor import RETENTION_H
 from kgs_core.errors import PermanentError, PortError, ProtocolError
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
@@ -52,10 +53,9 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> None:
     Raises:
         PortError: refused, or no answer.
     """
-    monitor = settings.monitor
     config = {
         **_THINNED,
-        "retention.ms": str(monitor.topic_retention_h * 3_600_000),
+        "retention.ms": str(RETENTION_H * 3_600_000),
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
     topic = topic_name(settings)

@@ -176,7 +176,7 @@ def test_a_window_holds_readings_enough(settings_of, window_s):
     assert (monitor.min_span_s, monitor.interval_s) == (10, 1) or window_s != 30
 
 
-@pytest.mark.parametrize("values", ["window_s: .nan", "window_s: 1", "measure: jmx"])
+@pytest.mark.parametrize("values", ["window_s: .nan", "window_s: 1"])
 def test_a_monitor_that_cannot_work_is_refused(problems_of, values):
     (problem,) = problems_of(monitor=f"monitor: {{{values}}}")
     assert problem.startswith(f"monitor.{values.partition(':')[0]}")

@@ -186,7 +186,7 @@ class Simulated:
 @pytest.mark.parametrize(
     ("truth", "rel", "count", "slow"), [(steps, 0.1, 10, 2), (steps, 0.1, 5, 1), (steps, 0.1, 1, 0), (ramp, 0.15, 6, 1)]
 )
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_changing_truth_is_followed_and_never_runs_ahead(truth, rel, count, slow, seed):
     """A step down and up again within 300 s and 1,000 s, by ten per cent; a ramp all the time."""
     group = Simulated(truth, count, slow, seed)

@@ -142,7 +142,7 @@ def odd(registry, monkeypatch):
     def odd(words, *answer):
         right = registry.answer
         with monkeypatch.context() as patch:
-            patch.setattr(registry, "answer", lambda *asked: answer if words in asked[1] else right(*asked))
+            patch.setattr(registry, "answer", lambda *asked: answer if words in asked[0] else right(*asked))
             yield
 
     return odd

@@ -12,7 +12,7 @@ from bench.object_servers import BUCKET, S3Server
 from kgs_core.errors import PermanentError
 from tests.system.s3_meddler import Meddler, meddling
 
-ROOM_BYTES, COPIES = 256_000_000, 4
+ROOM_BYTES, COPIES = 512_000_000, 4
 """Of a disk: for a short run, and for each byte that a long one writes, which upkeep copies into larger files."""
 
 

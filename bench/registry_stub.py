@@ -1,7 +1,5 @@
 """Schema registry in memory, on loopback, with the few routes that clients of kgs use."""
 
-import base64
-import binascii
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,18 +76,16 @@ class StubRegistry:
             versions.append(number)
             return number
 
-    def answer(self, method: str, path: str, body: bytes) -> Reply | None:
+    def answer(self, path: str) -> Reply | None:
         """Status and JSON that a question gets; None: no answer."""
         url = urlsplit(path)
         parts = [unquote(part) for part in url.path.strip("/").split("/")]
         query = {name: found[-1] for name, found in parse_qs(url.query).items()}
-        match method, parts:
-            case "GET", ["schemas", "ids", number] if number.isascii() and number.isdecimal():
+        match parts:
+            case ["schemas", "ids", number] if number.isascii() and number.isdecimal():
                 return self.schema(int(number), query)
-            case "GET", ["subjects", subject, "versions", version]:
+            case ["subjects", subject, "versions", version]:
                 return self._version(subject, version, query)
-            case "POST", ["subjects", subject, "versions"]:
-                return self._post(subject, json.loads(body))
             case _:
                 return HTTPStatus.NOT_FOUND, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
@@ -113,31 +109,12 @@ class StubRegistry:
         status, found = self.schema(versions[n - 1], query)
         return status, {**found, "subject": subject, "version": n, "id": versions[n - 1]}
 
-    def _post(self, subject: str, body: Mapping[str, Any]) -> Reply:
-        kind = SchemaKind(body.get("schemaType", SchemaKind.AVRO))
-        if not _is_valid(kind, body["schema"]):
-            return HTTPStatus.UNPROCESSABLE_ENTITY, {"error_code": 42201, "message": "Invalid schema"}
-        references = [(each["name"], each["subject"], each["version"]) for each in body.get("references") or ()]
-        number = self.register(subject, body["schema"], kind, references)
-        return HTTPStatus.OK, {"id": number}
-
 
 @contextmanager
 def running_registry() -> Iterator[StubRegistry]:
     """A registry that ends with the block."""
     with closing(StubRegistry()) as registry:
         yield registry
-
-
-def _is_valid(kind: SchemaKind, text: str) -> bool:
-    try:
-        if kind is SchemaKind.PROTOBUF:
-            base64.b64decode(text, validate=True)
-        else:
-            json.loads(text)
-    except (binascii.Error, ValueError):
-        return False
-    return True
 
 
 def not_found(code: int) -> Reply:
@@ -152,18 +129,11 @@ class _Server(ThreadingHTTPServer):
 
 def _handler(registry: StubRegistry) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._reply()
-
-        def do_POST(self) -> None:
-            self._reply()
-
         def log_message(self, *_args: object) -> None:
             """Say nothing: who asks says what went wrong."""
 
-        def _reply(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            reply = registry.answer(self.command, self.path, body)
+        def do_GET(self) -> None:
+            reply = registry.answer(self.path)
             if reply is None:
                 return
             status, found = reply
