@@ -248,8 +248,16 @@ METRICS: dict[str, Metric] = {
             "table",
         ),
         _gauge(
+            "kgs_newest_rows_lag_seconds",
+            "Age of the oldest rows that a table of newest rows lacks; absent while not known.",
+            "logs of both tables",
+            "table",
+        ),
+        _gauge("kgs_newest_rows_max_lag_seconds", "What it may be, by max_lag_s.", "kgs.yaml", "table"),
+        _gauge(
             "kgs_audit_findings",
-            "Findings of the last audit by kind: lost, doubled, ahead, foreign, deleted unread; contradictions.",
+            "Findings of the last audit by kind: lost, doubled, ahead, foreign, deleted unread; contradictions; newest "
+            "rows.",
             "kgs metrics --audit-every",
             "kind",
         ),

@@ -18,7 +18,7 @@ from kgs_dagster.assets.lake import Seen, lake_events
 from kgs_dagster.assets.side_tables import side_events
 from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.checks.lake import results_to_repeat
-from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job, latest_by_key_job
+from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
@@ -37,7 +37,6 @@ TELL_EVERY_S = 10
 MAINTENANCE_CRON = "17 * * * *"
 """Consumers may commit several files a second: a table that is left alone for a day is slow to open."""
 AUDIT_CRON = "37 3 * * *"
-LATEST_CRON = "*/5 * * * *"
 CATALOG_CRON = "4,19,34,49 * * * *"
 PRUNE_CRON = "7 4 * * *"
 Look = Callable[[], "LakeSnapshot"]
@@ -47,12 +46,11 @@ _log = logging.getLogger(__name__)
 
 def scheduled_jobs(group: GroupConfig) -> dict[str, Job]:
     """The jobs that go by the clock, by the times at which they do, UTC."""
-    derived, registered = latest_by_key_job(group), catalog_job(group)
+    registered = catalog_job(group)
     return {
         MAINTENANCE_CRON: lake_maintenance_job(group),
         AUDIT_CRON: lake_audit_job(group),
         PRUNE_CRON: prune_runs_job(group),
-        **({LATEST_CRON: derived} if derived is not None else {}),
         **({CATALOG_CRON: registered} if registered is not None else {}),
     }
 

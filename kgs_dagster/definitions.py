@@ -33,6 +33,7 @@ from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResou
 from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
+from kgs_dagster.jobs.lake import latest_by_key_job
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.jobs.shape import Job
@@ -89,7 +90,9 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     daily = bill_job(group)
-    jobs = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
+    derived = latest_by_key_job(group)
+    by_hand: list[Job] = [redrive_job(group), *([derived] if derived is not None else [])]
+    jobs: list[Job] = [*control_jobs, *scheduled.values(), *by_hand, daily]
     hours = hours_assets(group)
     common = dg.Definitions(
         assets=_owned(

@@ -120,6 +120,10 @@ PANELS: tuple[tuple[str, str, str, dict[str, str]], ...] = (
         "{{table}}": f"time() - kgs_table_last_commit_timestamp_seconds{{{_G}}}",
         "{{table}} complete": f"time() - kgs_table_complete_until_seconds{{{_G}}}",
     }),
+    ("Lake", "Newest rows behind, and what they may be", "s", {
+        "{{table}}": f"kgs_newest_rows_lag_seconds{{{_G}}}",
+        "{{table}} may be": f"kgs_newest_rows_max_lag_seconds{{{_G}}}",
+    }),
     ("Lake", "Commits, seconds each, and batches that did not land", "short", {
         "seconds each": (
             f"increase(kgs_commit_seconds_total{{{_G}}}[$__rate_interval]) "

@@ -64,7 +64,7 @@ class AuditReport(LakeAudit):
         return frame.set_index(["table", "partition"])
 
     def _repr_html_(self) -> str:
-        wrong = [table.table for table in self.tables if not table.ok]
+        wrong = [table.table for table in self.tables if not table.ok] + [t.table for t in self.derived if not t.ok]
         headline = f"{len(self.tables)} tables: {'wrong: ' + ', '.join(wrong) if wrong else 'nothing found'}"
         return f"<p>{escape(headline)}</p>{self.to_frame().to_html(max_rows=20)}"
 
@@ -115,7 +115,7 @@ def audit(
         from kgs_core.ingest.replay.audit_values import audit_values as with_values
 
         found = with_values(settings, found, progress)
-    return AuditReport(found.tables)
+    return AuditReport(found.tables, found.derived)
 
 
 def complete(config: Config = "kgs.yaml", tables: Collection[str] = ()) -> tuple[Completeness, ...]:

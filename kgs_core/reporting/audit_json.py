@@ -18,9 +18,14 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
         values were not), "changed" (null likewise), "notes": [line], "problem" (why it could not be read, or that it
         is missing; empty: it was read), "partitions": [{"topic_id", "partition", "ok", "start", "position", "gaps":
         [[first offset, end]], "rows", "dead_letters", "unread", "lost", "doubled", "ahead", "foreign",
-        "deleted_unread", "findings": [line]}]}]}
+        "deleted_unread", "findings": [line]}]}], "derived": [{"table", "source", "ok", "version" (of the source; null:
+        there is nothing yet), "rows", "missing", "extra", "differing", "problem"}]}
     """
-    return {"ok": found.ok, "tables": [_table(table) for table in found.tables]}
+    derived = [picked(each, *_OF_DERIVED) for each in found.derived]
+    return {"ok": found.ok, "tables": [_table(table) for table in found.tables], "derived": derived}
+
+
+_OF_DERIVED = ("table", "source", "ok", "version", "rows", "missing", "extra", "differing", "problem")
 
 
 def _table(table: TableAudit) -> dict[str, Any]:

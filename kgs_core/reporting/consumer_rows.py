@@ -26,6 +26,8 @@ class ExternalFacts:
         bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
         unknown: partitions that it has without a speed.
         complete: how far tables are complete whose rules ask for complete hours.
+        newest_rows: derived table -> age of the oldest rows that it has not yet, s, None where that is not known; and
+            what it may be.
     """
 
     speeds: WriteSpeeds = field(default_factory=dict)
@@ -35,6 +37,7 @@ class ExternalFacts:
     bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
     unknown: frozenset[TopicPartition] = frozenset()
     complete: tuple[Completeness, ...] = ()
+    newest_rows: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ _LABELLED: Mapping[str, Callable[[GroupStatus], Mapping[str, Number]]] = {
     "kgs_table_complete_until_seconds": lambda group: {
         each.table: None if each.until_ms is None else each.until_ms / 1000 for each in group.facts.complete
     },
+    "kgs_newest_rows_lag_seconds": lambda group: {t: lag for t, (lag, _) in group.facts.newest_rows.items()},
+    "kgs_newest_rows_max_lag_seconds": lambda group: {t: most for t, (_, most) in group.facts.newest_rows.items()},
     "kgs_state": lambda group: {str(state): state is group.run_state for state in RunState},
 }
 _CONSUMER: Mapping[str, Callable[[ConsumerRow], Number]] = {

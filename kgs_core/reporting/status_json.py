@@ -20,7 +20,8 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         open it}} or null where nobody is to be replaced, "capacity": see `capacity_values`, "measured_age_s",
         "problems": [line], "apply_asked_by": whose request for `kgs plan --apply` is open, or null, "idle_since_ms":
         since when everything is read, ms since 1970, or null while the group is awake, "complete": of tables with
-        complete_hours, see `completeness_values`}
+        complete_hours, see `completeness_values`, "newest_rows": {derived table: {"lag_s": null where it is not known,
+        "max_lag_s"}}}
     """
     target, request, wait = found.target, found.request, found.replacement
     return {
@@ -49,6 +50,9 @@ def status_values(found: GroupStatus) -> dict[str, Any]:
         **picked(found, "rscore_left"),
         "idle_since_ms": found.idle.since_ms if found.idle is not None else None,
         "complete": [completeness_values(each) for each in found.facts.complete],
+        "newest_rows": {
+            table: {"lag_s": lag_s, "max_lag_s": most_s} for table, (lag_s, most_s) in found.facts.newest_rows.items()
+        },
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kgs_core.config import Settings
+from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, PermanentError, PortError, TransientError
 from kgs_core.ingest.driver.batch_runner import BatchRunner
 from kgs_core.ingest.driver.local_batch_runner import LocalBatchRunner
@@ -22,6 +22,7 @@ from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.kafka.admin import KafkaAdmin, admin_of
 from kgs_core.kafka.client_config import fetching_client, reading_client, zone_of
 from kgs_core.kafka.committed_offsets import GroupOffsets
+from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import ConsumerId
@@ -149,6 +150,10 @@ class ConsumerContext:
         """Whether Spark was started, and its JVM is gone."""
         return "runner" in self.__dict__ and self.runner.has_ended
 
+    def first_partitions(self) -> list[TableSpec]:
+        """Tables of the topics whose partition 0 it owns; any thread may ask."""
+        return [each.table.spec for each in list(self.topics.states.values()) if 0 in each.progress.owned]
+
     def stuck_reason(self, now: float) -> str | None:
         """For the watchdog: why no topic can be opened any more; None while one can."""
         return self.topics.threads.stuck_reason(now, self._settings.consumer.batch_timeout_s)
@@ -204,7 +209,8 @@ def open_reader(
     if start_spark is not None:
         reader.start_spark = start_spark
     try:
-        yield reader
+        with NewestRowsUpkeep(settings, reader.first_partitions).running():
+            yield reader
     finally:
         with limited("the end", settings.consumer.batch_timeout_s, last_word):
             reader.close()

@@ -11,6 +11,7 @@ from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.kafka.admin import admin_of
+from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
@@ -94,6 +95,7 @@ class GroupWatch(Closing):
             complete = () if self._complete is None else self._complete.judged(snapshot, asked_ms)
             problems += snapshot.problems
             lags = {TopicPartition(t.topic, p): t.lag_of(p) for t in snapshot.tables for p in t.ends}
+        newest_rows = newest_rows_lags(self._settings, self._lake.specs, problems) if with_lake else {}
         measurement = self._measurement(problems)
         return ExternalFacts(
             speeds=measurement.known if measurement is not None else {},
@@ -102,6 +104,7 @@ class GroupWatch(Closing):
             problems=tuple(problems),
             bytes_per_offset=bytes_per_offset(measurement.reading.partitions) if measurement is not None else {},
             complete=complete,
+            newest_rows=newest_rows,
         )
 
     def _measurement(self, problems: list[str]) -> Measurement | None:

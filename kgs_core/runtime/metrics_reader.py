@@ -204,7 +204,10 @@ class _Audits:
         rows = [Sample("kgs_audit_findings", (fault.value,), count) for fault, count in counts.items()]
         odd = [f for t in found.tables for p in t.partitions for f in p.findings if f.fault not in COUNTED]
         rows.append(Sample("kgs_audit_findings", (Fault.CONTRADICTION.value,), len(odd)))
-        if unread := [table.problem for table in found.tables if table.problem]:  # so the audit is not whole
+        if found.derived:
+            rows.append(Sample("kgs_audit_findings", ("newest_rows",), sum(each.wrong for each in found.derived)))
+        problems = [table.problem for table in found.tables] + [each.problem for each in found.derived]
+        if unread := [problem for problem in problems if problem]:  # so the audit is not whole
             _log.warning("audit not made of %d tables: %s", len(unread), unread[0])
             return (*rows, *(one for one in self._found if one.metric == _AUDITED_AT))
         return (*rows, Sample(_AUDITED_AT, (), time.time()))

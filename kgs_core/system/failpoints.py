@@ -28,7 +28,7 @@ _LAKE_POINTS = (
     *("route-claimed", "side-fenced", "after-side-commit"),  # of a topic with side tables
     *("judgement-announced", "judgement-fenced", "judgement-taken"),  # of dead letters that a replay might not find
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
-    *("latest-read", "latest-merged"),  # a derived table: its rows are read, and merged
+    *("latest-read", "latest-written", "latest-merged"),  # a derived table: rows read, in files, merged
 )
 _PRUNE_POINTS = ("run-half-deleted", "looks-half-deleted")
 FAILPOINTS = _BATCH_POINTS + _GROUP_POINTS + _CONTROL_POINTS + _REBALANCE_POINTS + _LAKE_POINTS + _PRUNE_POINTS

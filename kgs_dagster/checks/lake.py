@@ -7,7 +7,7 @@ import dagster as dg
 
 import kgs_core as kgs
 from kgs_core.config import Settings
-from kgs_core.lake.rule import LakeAudit, TableAudit
+from kgs_core.lake.rule import DerivedAudit, LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.checks.results import result_to_repeat
@@ -45,7 +45,8 @@ def lake_checks(group: GroupConfig, audit: Audit = audit) -> dg.AssetChecksDefin
         for asset in layout:
             if dg.AssetCheckKey(asset.table, CHECK) in context.selected_asset_check_keys:
                 tables = [table for table in found.tables if asset.holds(group.settings, table.topic)]
-                yield _result(asset, tables)
+                own = {table.table for table in tables}
+                yield _result(asset, tables, [each for each in found.derived if each.source in own])
         fail_if([table.problem for table in found.tables if table.problem and not table.topic])
 
     return lake_audit
@@ -57,7 +58,7 @@ def results_to_repeat(group: GroupConfig, instance: dg.DagsterInstance) -> list[
     return [each for each in found if each is not None]
 
 
-def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResult:
+def _result(asset: LakeAsset, tables: Sequence[TableAudit], derived: Sequence[DerivedAudit]) -> dg.AssetCheckResult:
     metadata: dict[str, Any] = {
         "rows": sum(table.rows for table in tables),
         "dead_letters": sum(table.dead_letters for table in tables),
@@ -66,11 +67,14 @@ def _result(asset: LakeAsset, tables: Sequence[TableAudit]) -> dg.AssetCheckResu
     }
     if unread := [table.unread for table in tables if table.unread is not None]:
         metadata["unread"] = sum(unread)
-    if lines := [line for table in tables for line in _lines(table)]:
+    if derived:
+        metadata["newest_rows_wrong"] = sum(each.wrong for each in derived)
+    lines = [line for table in tables for line in _lines(table)]
+    if lines := lines + [f"- {each}" for each in derived if not each.ok]:
         more = [f"- and {len(lines) - _SHOWN} more: `kgs audit` lists them all"] if len(lines) > _SHOWN else []
         metadata["findings"] = dg.MetadataValue.md("\n".join([*lines[:_SHOWN], *more]))
     return dg.AssetCheckResult(
-        passed=all(table.ok for table in tables),
+        passed=all(table.ok for table in tables) and all(each.ok for each in derived),
         check_name=CHECK,
         asset_key=asset.table,
         severity=dg.AssetCheckSeverity.ERROR,

@@ -36,6 +36,7 @@ class Rule(Short):
         newest: "" or what `newest_rows` does with tombstones.
         order: of `newest_rows`.
         by: its key: "_key", or the routing column.
+        vectors: of `newest_rows`: `deletion_vectors`.
         small: what is done in parts (merges, redrives) is done in the smallest ones.
     """
 
@@ -52,6 +53,7 @@ class Rule(Short):
     newest: str = ""
     order: str = "offset"
     by: str = "_key"
+    vectors: bool = False
     commit: str = "direct"
     small: bool = False
 

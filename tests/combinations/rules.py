@@ -21,7 +21,13 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
         "topic_column": (rule.shared, "topic"),
         "newest_rows": (
             rule.newest,
-            {"table": "newest", "key": newest_key(rule), "deletes": rule.newest, "order": rule.order},
+            {
+                "table": "newest",
+                "key": newest_key(rule),
+                "deletes": rule.newest,
+                "order": rule.order,
+                "deletion_vectors": rule.vectors,
+            },
         ),
     }
     found |= {name: part for name, (is_wanted, part) in parts.items() if is_wanted}

@@ -45,6 +45,7 @@ def rules(draw: st.DrawFn) -> Rule:
         newest=newest,
         order=order,
         by=by,
+        vectors=bool(newest) and draw(st.booleans()),
         commit=draw(st.sampled_from(("direct", "combined", "auto"))),
         small=draw(st.booleans()),
     )
@@ -106,7 +107,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
         st.tuples(st.builds(steps.Adopt, st.just("") | _until("adopted"))),
     ]
     if rule.newest:
-        until = st.just("") | st.just("") | _until("latest-read", "latest-merged")
+        until = st.just("") | st.just("") | _until("latest-read", "latest-written", "latest-merged")
         found += [st.tuples(st.builds(steps.Materialize, until))] * 4
     if rule.format in REGISTRY_FORMATS:
         forgets = st.builds(steps.Registry, st.sampled_from(("forgets 1", "forgets 2", "away")))

@@ -9,7 +9,7 @@ from dagster import DagsterRunStatus as Status
 from dagster._core.loader import LoadingContextForTest
 from dagster._time import get_current_datetime, get_current_timestamp
 
-from kgs_core.lake.rule import Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
+from kgs_core.lake.rule import DerivedAudit, Fault, Finding, LakeAudit, PartitionAudit, StoredPositions, TableAudit
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Upkeep
@@ -48,6 +48,18 @@ def test_the_audit_checks_every_table_and_says_what_is_wrong(instance):
     assert (values["lost"], values["rows"], values["dead_letters"], values["tables"]) == (3, 40, 2, 2)
     assert (values["unread"], values["deleted_unread"]) == (14, 0)
     assert "flights.b:0: lost 3: 17-19 (in the log)" in values["findings"]
+
+
+def test_newest_rows_that_are_wrong_fail_the_check_of_their_source(instance):
+    derived = (DerivedAudit("gold/orders", "bronze/orders", 7, 100, missing=1, differing=2),)
+    done = run_audit(instance, lambda _: LakeAudit((audited("orders"), audited("flights.a")), derived))
+    found = {asset: each for (asset, _), each in evaluations(done).items()}
+    assert {name: each.passed for name, each in found.items()} == {"orders": False, "flights.any": True}
+    assert found["orders"].metadata["newest_rows_wrong"].value == 3
+    assert (
+        "100 newest rows of bronze/orders as of its version 7: WRONG: 1 missing"
+        in found["orders"].metadata["findings"].value
+    )
 
 
 def shown_by_the_ui(instance, key):

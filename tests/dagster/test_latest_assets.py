@@ -5,7 +5,7 @@ import dagster as dg
 from kgs_core.lake.derived.latest_by_key import Materialization
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
-from kgs_dagster.automation import LATEST_CRON, scheduled_jobs
+from kgs_dagster.jobs.lake import latest_by_key_job
 from tests.dagster.groups import group
 from tests.dagster.results import WHY, failure, recorded, refusing
 
@@ -14,7 +14,7 @@ TOPICS = "[{topic: orders, table: bronze/orders, newest_rows: {table: gold/order
 
 def run(instance, work):
     ours = group(topics=TOPICS)
-    jobs = [scheduled_jobs(ours)[LATEST_CRON]]
+    jobs = [latest_by_key_job(ours)]
     defs = dg.Definitions(assets=[*lake_assets(ours), *latest_assets(ours, work)], jobs=jobs)
     job = defs.resolve_job_def("latest_by_key_job")
     return job.execute_in_process(instance=instance, raise_on_error=False)
@@ -36,4 +36,4 @@ def test_what_refuses_says_why(instance):
 
 def test_without_such_rules_there_is_neither_asset_nor_job():
     assert latest_assets(group()) == []
-    assert LATEST_CRON not in scheduled_jobs(group())
+    assert latest_by_key_job(group()) is None

@@ -117,6 +117,7 @@ def alarms(found: GroupStatus) -> Iterator[str]:
             f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
             "max_bad_share_percent: column `error` of its dead-letter table says why; fix the rule or the producer"
         )
+    yield from _behind(found)
     if found.capacity.falls_short:
         yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and found.replacement.refused:
@@ -125,6 +126,15 @@ def alarms(found: GroupStatus) -> Iterator[str]:
         yield f"consumer {consumer} has ended by an error: {printable(why)}"
     if found.target is not None and found.target.quarantined:
         yield f"quarantined, since they keep failing: {', '.join(map(str, found.target.quarantined))}: see their logs"
+
+
+def _behind(found: GroupStatus) -> Iterator[str]:
+    for table, (lag_s, most_s) in found.facts.newest_rows.items():
+        if lag_s is not None and lag_s > most_s:
+            yield (
+                f"table {printable(table)}: its newest rows are {seconds(lag_s)} behind, more than max_lag_s "
+                f"({seconds(most_s)}): see the log of the consumer that reads partition 0 of its topic"
+            )
 
 
 def _standing(found: GroupStatus) -> Iterator[str]:
@@ -157,6 +167,9 @@ def remarks(found: GroupStatus) -> Iterator[str]:
         yield from capacity_sentences(found.capacity, round(time.time() * 1000))
     if found.replacement is not None and not found.replacement.refused:
         yield str(found.replacement)
+    if found.facts.newest_rows:
+        behind = (f"{printable(table)} {seconds(lag)} behind" for table, (lag, _) in found.facts.newest_rows.items())
+        yield f"newest rows: {', '.join(behind)}"
     yield from _held_back(found)
     yield from _complete(found)
     if found.target is not None:

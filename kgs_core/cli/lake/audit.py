@@ -25,6 +25,8 @@ _ADVICE = {
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
 
+_DERIVED_ADVICE = "newest rows that are wrong: delete their table: `kgs materialize` makes it anew"
+
 
 @click.command()
 @config_option
@@ -59,6 +61,7 @@ def audit(
     foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
     A table that is missing, though the group has read its topic, is NOT READ.
     changed, with --values: rows with other values than the rule, as it is now, makes of their records.
+    Newest rows: what the source makes of them as of the position that they are at.
     With `rows: filter` a missing row is right; with `rows: any` so are several rows of a record.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
@@ -89,6 +92,9 @@ def lines(found: LakeAudit) -> Iterator[str]:
     for table, row in zip(found.tables, cells[1:], strict=True):
         yield _line(row, widths)
         yield from _details(table)
+    yield from map(str, found.derived)
+    if any(each.wrong for each in found.derived):
+        yield _DERIVED_ADVICE
     faults = {f.fault for t in found.tables for p in t.partitions for f in p.findings}
     for fault in Fault:
         if fault in faults:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> None:
     """Bring derived tables (`newest_rows` of a rule) up to the tables that they are derived from; all without TABLE.
 
-    What is new is told by the log of the append-only table, and merged in one commit with the position in that log. May
-    be killed, run again, and run beside consumers. Kafka is not asked.
+    Consumers do it while they read; this does it by hand. What is new is told by the log of the append-only table, and
+    merged in one commit with the position in that log. May be killed, run again, and run beside consumers. Kafka is not
+    asked.
     """
     settings = settings_of(config_file)
     from kgs_core.lake.derived.materialize import materialize_lake

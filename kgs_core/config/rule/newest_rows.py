@@ -34,6 +34,8 @@ class NewestRows(Section):
     key: Annotated[list[str], Field(min_length=1)] | None = None
     deletes: Literal["remove", "column", "ignore"] = "remove"
     order: Literal["offset", "timestamp", "source"] = "offset"
+    deletion_vectors: bool = False
+    max_lag_s: Annotated[float, Field(ge=1, le=86_400)] = 30
     types: Annotated[dict[str, EventType], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -45,7 +45,8 @@ def audit_values(settings: Settings, found: LakeAudit, progress: Progress | None
         PortError: Kafka did not answer. A table whose values cannot be compared is a `problem` of its audit.
     """
     lake, admin = open_lake(settings.lake), admin_of(settings)
-    return LakeAudit(tuple(_audited(settings, lake, admin, table, progress) for table in found.tables))
+    tables = tuple(_audited(settings, lake, admin, table, progress) for table in found.tables)
+    return LakeAudit(tables, found.derived)
 
 
 def _audited(

@@ -13,6 +13,7 @@ from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.audit.audit_kafka_log import load_log
 from kgs_core.lake.audit.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
+from kgs_core.lake.derived.proof import prove
 from kgs_core.lake.rule import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
 from kgs_core.lake.rule.first_start import offsets_read, second_start
 from kgs_core.lake.rule.positions import AppIds
@@ -76,7 +77,9 @@ def audit_lake(
             else:
                 log_unread = 0
     left = [TableAudit("", each.table, each.rule.rows, None, problem=str(each.error)) for each in unread]
-    return LakeAudit((*(found[spec.topic] for spec in specs), *(left if topics is None else ())))
+    tables = (*(found[spec.topic] for spec in specs), *(left if topics is None else ()))
+    derived = {spec.latest_table: spec for spec in specs if spec.latest_table is not None}
+    return LakeAudit(tables, tuple(prove(settings, spec) for spec in derived.values()))
 
 
 def _one_more(unread: int, error: PortError) -> int:

@@ -19,6 +19,9 @@ from kgs_core.ports import TableLayout
 _log = logging.getLogger(__name__)
 MAX_ROUND_TRIP_DIGITS = 15
 """Digits of a decimal that every float keeps."""
+DERIVED = "newest row of each key of "
+"""What descriptions of derived tables begin with. They are compacted by what merges them: two would be in each other's
+way, since a merge touches most files."""
 NEW_SHARE = 4
 """Bytes in order are at most so many times those of new files where Z-order is done."""
 
@@ -31,6 +34,8 @@ def rearrange(table: DeltaTable, layout: TableLayout) -> None:
     Raises:
         Exception: another maintenance was first, or the store did not answer; the table is as before, or in part done.
     """
+    if (table.metadata().description or "").startswith(DERIVED):
+        return
     wide = [field.name for field in pa.schema(table.schema()) if has_long_decimals(pa.schema([field]))]
     if wide:
         _log.warning(

@@ -44,6 +44,22 @@ def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str
     return _lines([_commit_info(info, ours, int(time.time() * 1000)), {"metaData": metadata}])
 
 
+def changes_entry(
+    operation: str, actions: Sequence[Mapping[str, Any]], versions: Mapping[str, int], *, written: Sequence[FileWritten]
+) -> bytes:
+    """A log entry of any actions, with files beside them, that moves versions; of a table that is not append-only.
+
+    `operation`: in Delta's words; a file that `OPTIMIZE` adds has no new rows.
+    """
+    now_ms = int(time.time() * 1000)
+    info = {"operation": operation, "operationParameters": {}, "isBlindAppend": False}
+    adds = [_add(file, now_ms) for file in written]
+    for add in adds:
+        add["add"]["dataChange"] = operation != "OPTIMIZE"
+    moved = [{"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())]
+    return _lines([_commit_info(info, {}, now_ms), *actions, *adds, *moved])
+
+
 def _commit_info(info: Mapping[str, Any], ours: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     return {"commitInfo": {"timestamp": now_ms, **info, "engineInfo": "kgs", "kgs": ours}}
 

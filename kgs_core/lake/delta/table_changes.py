@@ -54,13 +54,16 @@ class AddedFile:
 class AddedFiles:
     """Files that one version of the log added.
 
-    `redriven`: whether there are rows among them that are older than others that were there before.
+    Attributes:
+        redriven: whether there are rows among them that are older than others that were there before.
+        time_ms: when they were added.
     """
 
     version: int
     files: tuple[AddedFile, ...]
     size: int
     redriven: bool
+    time_ms: int
 
 
 def added_since(log: LogStore, base: int, end: int, *, only_appends: bool = False) -> Iterator[AddedFiles]:
@@ -117,4 +120,5 @@ def _added(version: int, actions: list[dict[str, Any]]) -> AddedFiles:
     redriven = any(action["txn"]["appId"] == REDRIVES for action in actions if "txn" in action)
     size = sum(add.get("size", 0) for add in adds)
     files = tuple(AddedFile(unquote(add["path"]), add.get("partitionValues") or {}) for add in adds)
-    return AddedFiles(version, files, size, redriven)
+    made_ms = min((add.get("modificationTime", 0) for add in adds), default=0)
+    return AddedFiles(version, files, size, redriven, made_ms)

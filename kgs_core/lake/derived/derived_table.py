@@ -2,43 +2,69 @@
 
 The position is a version of the log of the table that it is derived from, kept as a `txn` action. Its application id
 names that table by Delta's id, and the rule by which rows are chosen: with another table under the name, or another
-rule, there is no position, and the derived table is made anew. Two that do the same at once cannot both succeed: both
-commits hold the same application id, and Delta refuses the second.
+rule, there is no position, and the derived table is made anew. What is judged as of one version is committed right
+behind it, or not at all: of two that do the same at once, one is refused.
+
+Former rows go by deletion vectors where the rule wants them; else their files are written anew. Killed before its entry
+is there, a commit leaves files that no version names, which `kgs maintain` removes.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.delta_optimize import has_long_decimals
+from kgs_core.lake.delta.delta_optimize import DERIVED
+from kgs_core.lake.delta.log_entry import changes_entry
+from kgs_core.lake.delta.log_store import log_store
+from kgs_core.lake.delta.log_upkeep import keep_short
+from kgs_core.lake.delta.table_log import metadata_of
 from kgs_core.lake.delta.table_properties import wanted_properties
-from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.newest_rows import DELETED, is_newer
+from kgs_core.lake.derived.deletion_vectors import Rows, remove_old_vectors, write_vectors
+from kgs_core.lake.derived.files_in_log import live_files, removed
+from kgs_core.lake.derived.key_merge import key_merge
+from kgs_core.lake.derived.live_file import LiveFile, small_and_worn
 from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
+from kgs_core.ports import FileWritten
+from kgs_core.system.failpoints import failpoint
 
 MARK = "kgs/latest/"
 """What application ids of positions begin with."""
+TARGET_BYTES = 128_000_000
+VECTORS_KEPT_S = 24 * 3600
+"""As long as a file of rows that is not in the table any more: readers of earlier versions may want it."""
 _NOT_THERE = -1
-_DESCRIPTION = "newest row of each key of "
-_STATISTICS, _NO_COLUMN = "delta.dataSkippingNumIndexedCols", "0"
+_VECTORS = "delta.enableDeletionVectors"
+_FEATURE = "deletionVectors"
+_TOMBSTONES = {"delta.deletedFileRetentionDuration": "interval 2 hours"}
+"""With vectors each merge replaces what the log says of most files, and checkpoints name all that went so long ago."""
+Actions = list[Mapping[str, Any]]
 
 
 class DerivedTable:
-    """A handle at one version of the derived table. What deltalake raises passes through."""
+    """A handle at one version of the derived table. What deltalake and stores raise passes through."""
 
-    def __init__(self, storage: Storage, name: str, source: str, lake: LakeSettings) -> None:
+    def __init__(
+        self, storage: Storage, name: str, source: str, lake: LakeSettings, *, deletion_vectors: bool = False
+    ) -> None:
         self.name = name
         self._source = source  # the table that it is derived from
         self._storage = storage
         self._lake = lake
+        self._wants_vectors = deletion_vectors
+        self._log = log_store(storage, name)
         self._handle: DeltaTable | None = None
+        self._files: list[LiveFile] = []
+        self._schema = pa.schema([])
 
     def load(self, schema: pa.Schema) -> None:
         """Look at the table as it is now; it is made if it is not there.
@@ -46,33 +72,19 @@ class DerivedTable:
         Raises:
             UnsafeError: something else than kgs has made it.
         """
-        uri, options = self._storage.uri(self.name), self._storage.delta_options()
-        try:
-            self._handle = DeltaTable(uri, storage_options=options)
-        except TableNotFoundError:
-            properties = wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h)
-            properties.pop("delta.appendOnly")
-            DeltaTable.create(
-                uri,
-                schema=schema,
-                mode="ignore",
-                description=f"{_DESCRIPTION}{self._source}",
-                configuration=properties,
-                storage_options=options,
-            )
-            self._handle = DeltaTable(uri, storage_options=options)
-        # deltalake rounds bounds of long decimals, and readers would pass over rows
-        if has_long_decimals(schema) and self._handle.metadata().configuration.get(_STATISTICS) != _NO_COLUMN:
-            self._handle.alter.set_table_properties({_STATISTICS: _NO_COLUMN})
-            self._handle = DeltaTable(uri, storage_options=options)
+        self._schema = pa.schema([pa.field(f.name, plain(f.type)) for f in schema])
+        self._handle = self._opened() or self._made()
         described = self._handle.metadata().description or ""
-        if described.startswith(_DESCRIPTION) and described != f"{_DESCRIPTION}{self._source}":
+        if described.startswith(DERIVED) and described != f"{DERIVED}{self._source}":
             raise UnsafeError(
                 f"table {self.name}: has the {described}, not of {self._source}: name another table, or delete this one"
             )
-        is_empty = not pa.table(self._handle.get_add_actions()).num_rows
-        if not is_empty and not any(app.startswith(MARK) for app in load_transactions(self._storage, self.name)):
+        adds = live_files(self._log, self._handle.version())
+        if adds and not any(app.startswith(MARK) for app in load_transactions(self._storage, self.name)):
             raise UnsafeError(f"table {self.name}: exists and is not a derived table of kgs: name another one")
+        self._files = [LiveFile(self._storage, self.name, add) for add in adds]
+        if self._wants_vectors and not self._has_vectors:
+            self._allow_vectors()
 
     def position(self, app: str) -> int | None:
         """Version stored under an application id; None: none, or one that no longer counts."""
@@ -86,53 +98,117 @@ class DerivedTable:
 
     def move(self, positions: Mapping[str, int]) -> None:
         """Note that there was nothing to merge up to new positions."""
-        self._loaded.create_write_transaction([], "append", self._loaded.schema(), commit_properties=_commit(positions))
+        self._commit("WRITE", [], positions)
 
-    def replace(self, rows: pa.Table, positions: Mapping[str, int]) -> None:
-        """All of it anew; what other rules have noted no longer counts: a rule may come back."""
+    def replace(self, parts: Iterable[pa.Table], positions: Mapping[str, int]) -> None:
+        """All of it anew, a part of the rows after the other; what other rules have noted no longer counts.
+
+        A rule may come back, and its position would be none in what others have merged since.
+        """
         noted = (app for app in load_transactions(self._storage, self.name) if app.startswith(MARK))
         every = {**dict.fromkeys(noted, _NOT_THERE), **positions}
-        write_deltalake(self._loaded, rows, mode="overwrite", schema_mode="overwrite", commit_properties=_commit(every))
+        written = [file for rows in parts for file in self._written(rows)]
+        metadata = {**metadata_of(self._loaded).action, "schemaString": Schema.from_arrow(self._schema).to_json()}
+        gone = [self._removed(file) for file in self._files]
+        self._commit("WRITE", [*gone, {"metaData": metadata}], every, written)
 
     def merge(self, rows: pa.Table, key: Sequence[str], order: str, positions: Mapping[str, int]) -> None:
-        """Merge rows that have each key once.
+        """Merge rows that have each key once; nothing else is written where they change nothing.
 
         Args:
-            rows: the table's columns, whether the key is to go, and which columns keep the value that is there.
+            rows: see `key_merge`.
             positions: application id -> version afterwards.
         """
-        columns = {f"`{name}`": f"s.`{name}`" for name in rows.column_names if name not in (DELETED, KEPT)}
-        names = pc.unique(pc.list_flatten(rows[KEPT])).to_pylist()
-        kept = {
-            f"`{name}`": f"CASE WHEN array_has(s.`{KEPT}`, '{name.replace(chr(39), chr(39) * 2)}') THEN t.`{name}` "
-            f"ELSE s.`{name}` END"
-            for name in names
-        }
-        rows = rows if names else rows.drop_columns([KEPT])
-        newer = is_newer(order)
-        (
-            self._loaded.merge(
-                rows,
-                predicate=" AND ".join(f"t.`{name}` = s.`{name}`" for name in key),
-                source_alias="s",
-                target_alias="t",
-                commit_properties=_commit(positions),
-            )
-            .when_matched_delete(f"s.`{DELETED}` AND {newer}")
-            .when_matched_update({**columns, **kept}, predicate=newer)
-            .when_not_matched_insert(columns, predicate=f"NOT s.`{DELETED}`")
-            .execute()
+        found = key_merge(self._files, rows, key, order, self._schema)
+        actions, written = self._without(found.gone)
+        self._commit("MERGE", actions, positions, [*written, *self._written(found.rows)])
+
+    def compact(self, most: int) -> int:
+        """Write small files, and those of which many rows are gone, as larger ones; how many times, at most `most`."""
+        groups = small_and_worn(self._files, TARGET_BYTES)[:most]
+        for group in groups:
+            rows = pa.concat_tables([self._schema.empty_table(), *(file.rows(self._schema) for file in group)])
+            gone: Actions = [self._removed(file, data_change=False) for file in group]
+            self._commit("OPTIMIZE", gone, {}, self._written(rows))
+            self.load(self._schema)
+        if groups and self._has_vectors:
+            live = [file.add["deletionVector"] for file in self._files if file.add.get("deletionVector")]
+            remove_old_vectors(self._storage, self.name, live, time.time() - VECTORS_KEPT_S)
+        return len(groups)
+
+    def _without(self, gone: Mapping[int, Rows]) -> tuple[Actions, list[FileWritten]]:
+        """Actions by which rows go, and the files that are left of theirs, where these are written anew."""
+        actions: Actions = [self._removed(self._files[number]) for number in gone]
+        written: list[FileWritten] = []
+        vectors: dict[int, Rows] = {}
+        for number, rows in gone.items():
+            file = self._files[number]
+            if self._has_vectors:
+                vectors[number] = merged = np.union1d(file.deleted, rows)
+                if len(merged) == file.stats["numRecords"]:
+                    del vectors[number]
+            else:
+                written += self._written(file.rows(self._schema, rows))
+        made = write_vectors(self._storage, self.name, {str(n): rows for n, rows in vectors.items()}) if vectors else {}
+        actions += [{"add": self._files[int(n)].with_vector(vector)} for n, vector in made.items()]
+        return actions, written
+
+    def _written(self, rows: pa.Table) -> list[FileWritten]:
+        """A file with these rows; none where there are none."""
+        if not rows.num_rows:
+            return []
+        return [write_table(self._storage, self.name, rows.to_batches(), rows.schema)]
+
+    def _removed(self, file: LiveFile, *, data_change: bool = True) -> dict[str, Any]:
+        return removed(file.add, int(time.time() * 1000), data_change=data_change)
+
+    def _commit(
+        self, operation: str, actions: Actions, positions: Mapping[str, int], written: Sequence[FileWritten] = ()
+    ) -> None:
+        """Make the entry right behind the version that is loaded.
+
+        Raises:
+            EntryExistsError: another was first, or this one was, and its answer was lost.
+        """
+        failpoint("latest-written")
+        number = self._loaded.version() + 1
+        self._log.create(number, changes_entry(operation, actions, positions, written=written))
+        keep_short(self._storage, self.name, number, self._lake.checkpoint_interval)
+
+    def _opened(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self._storage.uri(self.name), storage_options=self._storage.delta_options())
+        except TableNotFoundError:
+            return None
+
+    def _made(self) -> DeltaTable:
+        properties = wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h)
+        properties.pop("delta.appendOnly")
+        DeltaTable.create(
+            self._storage.uri(self.name),
+            schema=self._schema,
+            mode="ignore",
+            description=f"{DERIVED}{self._source}",
+            configuration=properties,
+            storage_options=self._storage.delta_options(),
         )
+        return DeltaTable(self._storage.uri(self.name), storage_options=self._storage.delta_options())
+
+    def _allow_vectors(self) -> None:
+        """The protocol of tables with deletion vectors; nothing else changes, and there is no way back."""
+        features = {"readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE, "appendOnly", "invariants"]}
+        action = metadata_of(self._loaded).action
+        metadata = {**action, "configuration": {**action["configuration"], _VECTORS: "true", **_TOMBSTONES}}
+        protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+        self._commit("UPGRADE PROTOCOL", [{"protocol": protocol}, {"metaData": metadata}], {})
+        self.load(self._schema)
+
+    @property
+    def _has_vectors(self) -> bool:
+        return _FEATURE in (self._loaded.protocol().writer_features or ())
 
     @property
     def _loaded(self) -> DeltaTable:
         if self._handle is None:
             raise RuntimeError("load() first")
         return self._handle
-
-
-def _commit(positions: Mapping[str, int]) -> CommitProperties:
-    """No try at another version: what is judged as of one version is committed right behind it, or not at all."""
-    return CommitProperties(
-        app_transactions=[Transaction(app, version) for app, version in positions.items()], max_commit_retries=0
-    )

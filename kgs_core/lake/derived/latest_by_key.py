@@ -29,7 +29,7 @@ from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.changes.interpretation import MAY_TRUNCATE, Interpretation, Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
+from kgs_core.lake.derived.newest_rows import DELETED, needed, newest, of_part
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
@@ -37,8 +37,14 @@ from kgs_core.lake.topics.shared_table import topics_by_id
 from kgs_core.system.failpoints import failpoint
 
 TRIES = 10
-MERGE_BYTES = 64_000_000
+MERGE_BYTES = 32_000_000
 """Compressed bytes of new files that one merge takes."""
+LOOKED_AT = 16
+"""Entries that are read at once of those that may have added rows."""
+COMPACTIONS = 2
+"""Files that are made of others at most each time: what is new must not wait long for it."""
+ANEW_BYTES = 128_000_000
+"""Compressed bytes of rows of which all keys are looked at together where all is made anew."""
 
 
 @dataclass(slots=True)
@@ -63,7 +69,7 @@ class Materialization:
 
 
 @dataclass(slots=True)
-class _Source:
+class SourceTable:
     """The append-only tables as of one moment."""
 
     rows: DeltaTable
@@ -92,7 +98,10 @@ class LatestByKeyTable:
         self._group = settings.group
         self._spec = spec
         self._storage = Storage.of(settings.lake)
-        self._target = DerivedTable(self._storage, spec.latest_table, spec.table, settings.lake)
+        self._target = DerivedTable(
+            *(self._storage, spec.latest_table, spec.table, settings.lake),
+            deletion_vectors=self._latest.deletion_vectors,
+        )
 
     def materialize(self) -> Materialization:
         """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
@@ -113,6 +122,28 @@ class LatestByKeyTable:
         reason = one_line(problem) if problem else ""
         raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
 
+    def lag_s(self, now_s: float) -> float | None:
+        """Age of the oldest rows that are not merged yet; None where there is no table, or that is not known.
+
+        Raises:
+            PortError: a log is broken, or the store did not answer.
+            Exception: likewise, in the words of the store's client.
+        """
+        rows = opened_table(self._storage, self._spec.table)
+        if rows is None:
+            return None
+        base = load_transactions(self._storage, self._target.name).get(self._app(rows), -1)
+        log, end = log_store(self._storage, self._spec.table), rows.version()
+        if not 0 <= base <= end:
+            return None
+        try:
+            for start in range(base, end, LOOKED_AT):
+                for added in added_since(log, start, min(start + LOOKED_AT, end)):
+                    return max(0.0, now_s - added.time_ms / 1000)
+        except ChangesLostError:
+            return None
+        return 0.0
+
     def _attempt(self, done: Materialization) -> Materialization:
         letters = opened_table(self._storage, self._spec.dead_letters_table)
         positions = self._positions()  # before the rows: older ones than theirs only let a letter wait, see 2
@@ -120,7 +151,7 @@ class LatestByKeyTable:
         if rows is None:
             return done
         topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
-        source = _Source(rows, letters, positions, Counter(topics), self._spec.rule)
+        source = SourceTable(rows, letters, positions, Counter(topics), self._spec.rule)
         self._check(source)
         self._target.load(source.derived)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -135,9 +166,10 @@ class LatestByKeyTable:
             self._make_anew(source, apps, done)
             done.anew = one_line(e)
         done.version = rows.version()
+        self._target.compact(COMPACTIONS)
         return done
 
-    def _merge_new(self, source: _Source, apps: tuple[str, str], base: int, done: Materialization) -> None:
+    def _merge_new(self, source: SourceTable, apps: tuple[str, str], base: int, done: Materialization) -> None:
         end = source.rows.version()
         noted = load_transactions(self._storage, self._target.name)
         found = self._new_tombstones(source, apps[1], noted)
@@ -146,7 +178,7 @@ class LatestByKeyTable:
         is_exact = self._latest.deletes != "remove" and self._latest.changes is None
         if not is_exact and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
-        for part in _parts(waiting):
+        for part in _merges_of(waiting):
             is_last = part[-1] is waiting[-1]
             read = self._read(self._spec.table, [file for added in part for file in added.files], source.schema)
             done.rows += read.num_rows
@@ -169,39 +201,49 @@ class LatestByKeyTable:
             self._target.move({apps[0]: end, **moves_letters})
 
     def _merge(self, rows: pa.Table, positions: dict[str, int], schema: pa.Schema, done: Materialization) -> None:
-        before = {app: self._target.position(app) for app in positions}
         chosen = newest(rows, self._key, self._latest.order)
         failpoint("latest-read")
         self._target.merge(chosen, self._key, self._latest.order, positions)
         self._target.load(schema)
-        after = {app: self._target.position(app) for app in positions}
-        if after == before != positions:  # what changes no row commits nothing
-            self._target.move(positions)
-            self._target.load(schema)
         failpoint("latest-merged")
         done.commits += 1
 
-    def _make_anew(self, source: _Source, apps: tuple[str, str], done: Materialization) -> None:
-        """All rows, so many at a time as a merge takes; what is kept in memory is the derived table."""
+    def _make_anew(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:
+        """All rows, those of a part of the keys after the other, so that memory holds a part alone."""
         found = self._new_tombstones(source, apps[1], {})
-        kept = source.reading.tombstones(found.rows)
-        done.rows, done.tombstones = 0, found.rows.num_rows
+        done.tombstones = found.rows.num_rows
         truncated = self._truncated(source)
-        for file in files_of(source.rows):
-            read = self._read(self._spec.table, [file], source.schema)
-            done.rows += read.num_rows
-            rows = source.reading.without_truncated(source.reading.read(read).rows, truncated)
-            kept = needed(pa.concat_tables([kept, rows]), self._key, self._latest.order)
-        kept = newest(kept, self._key, self._latest.order)
-        if self._latest.deletes == "remove":
-            kept = kept.filter(pc.invert(kept[DELETED]))
         failpoint("latest-read")
         positions = {apps[0]: source.rows.version(), **found.noted, **note_of(truncated, apps[0])}
-        self._target.replace(kept.drop_columns([DELETED, KEPT]), positions)
+        adds = pa.table(source.rows.get_add_actions())
+        done.rows = sum(filter(None, adds["num_records"].to_pylist()))
+        count = 1 + sum(adds["size_bytes"].to_pylist()) // ANEW_BYTES
+        parts = (self._newest_of(source, found.rows, truncated, (part, count)) for part in range(count))
+        self._target.replace(parts, positions)
         failpoint("latest-merged")
         done.commits += 1
+        self._target.load(source.derived)
 
-    def _new_tombstones(self, source: _Source, app: str, noted: Mapping[str, int]) -> NewTombstones:
+    def _newest_of(
+        self, source: SourceTable, tombstones: pa.Table, truncated: list[Truncate], part: tuple[int, int]
+    ) -> pa.Table:
+        """The newest row of each key of a part of the keys: its number, and how many there are."""
+        kept = None
+        for rows in self._all_changes(source, tombstones, truncated):
+            mine = of_part(rows, self._key, *part)
+            kept = needed(mine if kept is None else pa.concat_tables([kept, mine]), self._key, self._latest.order)
+        kept = newest(kept, self._key, self._latest.order)
+        kept = kept.filter(pc.invert(kept[DELETED])) if self._latest.deletes == "remove" else kept
+        return kept.drop_columns([DELETED, KEPT])
+
+    def _all_changes(self, source: SourceTable, tombstones: pa.Table, truncated: list[Truncate]) -> Iterator[pa.Table]:
+        """Of every row of the source, a file after the other."""
+        yield source.reading.tombstones(tombstones)
+        for file in files_of(source.rows):
+            read = source.reading.read(file.read(self._storage, self._spec.table, source.schema))
+            yield source.reading.without_truncated(read.rows, truncated)
+
+    def _new_tombstones(self, source: SourceTable, app: str, noted: Mapping[str, int]) -> NewTombstones:
         if source.letters is None or self._latest.deletes == "ignore" or self._key != (KAFKA_KEY,):
             return NewTombstones(none_of(source.schema))
         name, positions = self._spec.dead_letters_table, source.positions
@@ -221,7 +263,7 @@ class LatestByKeyTable:
                 found[(str(parsed.topic_id), parsed.partition)] = at
         return found
 
-    def _check(self, source: _Source) -> None:
+    def _check(self, source: SourceTable) -> None:
         if self._latest.order != "offset":
             return
         for topic, lives in source.lives.items():
@@ -236,7 +278,7 @@ class LatestByKeyTable:
                 "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
             )
 
-    def _truncated(self, source: _Source) -> list[Truncate]:
+    def _truncated(self, source: SourceTable) -> list[Truncate]:
         """All truncates; what is older than one must be known before any row is taken."""
         if self._latest.changes not in MAY_TRUNCATE:
             return []
@@ -263,7 +305,7 @@ class LatestByKeyTable:
         return pa.concat_tables([columns.empty_table(), *(file.read(self._storage, table, columns) for file in files)])
 
 
-def _parts(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
+def _merges_of(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
     """Versions in order, so many at a time as one merge takes."""
     part: list[AddedFiles] = []
     for each in added:

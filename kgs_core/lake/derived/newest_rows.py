@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.lake.derived.kept_values import KEPT, ROW, Places, kept_values, with_kept_values
+from kgs_core.lake.files.row_digests import row_digests
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,13 +71,8 @@ def _rows_at(rows: pa.Table, places: Places) -> pa.Table:
     return rows.filter(pa.array(is_there))  # by chunk: to take rows would make one array of all, of at most 2 GB
 
 
-def is_newer(order: str) -> str:
-    """SQL by which row `s` is newer than row `t`."""
-    by_offset = "(s._partition > t._partition OR (s._partition = t._partition AND s._offset > t._offset))"
-    if order == "offset":
-        return by_offset
-    by_place = f"({by_offset} OR (s._partition = t._partition AND s._offset = t._offset AND s._topic_id > t._topic_id))"
-    column = ORDERS[order][0]
-    same = f"(s.{column} = t.{column} OR (s.{column} IS NULL AND t.{column} IS NULL))"
-    later = f"(s.{column} > t.{column} OR (t.{column} IS NULL AND s.{column} IS NOT NULL))"
-    return f"({later} OR ({same} AND {by_place}))"
+def of_part(rows: pa.Table, key: Sequence[str], part: int, parts: int) -> pa.Table:
+    """The rows whose keys belong to one of some equal parts of all keys, the same in all calls of a process."""
+    if parts == 1:
+        return rows
+    return rows.filter(pa.array(row_digests(rows.select(list(key))) % np.uint64(parts) == part))

@@ -66,7 +66,7 @@ class DeadLetters:
             Exception: the store did not answer.
         """
         base, prefix = max(noted.get(app, NOT_NOTED), NOT_NOTED), f"{app}{_WAITS}"
-        waits = {_key(each[len(prefix) :]): v for each, v in noted.items() if each.startswith(prefix) and v >= 0}
+        waits = waiting_from(app, noted)
         passed = {key: lowest for key, lowest in waits.items() if self.positions.get(key, 0) > lowest}
         still = {key: lowest for key, lowest in waits.items() if key not in passed}
         found = [none_of(self.schema)]
@@ -88,6 +88,17 @@ class DeadLetters:
         changed = {each: version for each, version in after.items() if version != noted.get(each, NOT_NOTED)}
         return NewTombstones(pa.concat_tables(found), changed)
 
+    def below(self, waits: Mapping[_Key, int]) -> pa.Table:
+        """All tombstones but those that wait, of this version: each once, whatever was noted of them."""
+        found = [none_of(self.schema)]
+        for file in files_of(self.letters):
+            rows = self._tombstones(file)
+            places = zip(*(rows[name].to_pylist() for name in _PLACE), strict=True)
+            settled = [offset < waits.get((topic_id, partition), offset + 1) for topic_id, partition, offset in places]
+            kept = rows.filter(pa.array(settled, pa.bool_()))
+            found.append(kept.select(list(_NAMES)).cast(found[0].schema))
+        return pa.concat_tables(found)
+
     def _files(self, base: int, passed: Mapping[_Key, int]) -> Iterator[tuple[AddedFile, bool]]:
         """Files to look at, and whether all of their letters are new."""
         if base == NOT_NOTED:
@@ -102,6 +113,12 @@ class DeadLetters:
         there = pa.schema(self.letters.schema())
         rows = file.read(self.storage, self.table, pa.schema([there.field(name) for name in ("value", *_NAMES)]))
         return rows.filter(rows["value"].is_null())
+
+
+def waiting_from(app: str, noted: Mapping[str, int]) -> dict[_Key, int]:
+    """(topic id, partition) -> lowest offset that waits, by what is noted beside the position `app`."""
+    prefix = f"{app}{_WAITS}"
+    return {_key(each[len(prefix) :]): v for each, v in noted.items() if each.startswith(prefix) and v >= 0}
 
 
 def none_of(schema: pa.Schema) -> pa.Table:

@@ -3,6 +3,7 @@
 from kgs_core.lake.rule.audit import check_partition
 from kgs_core.lake.rule.audit_result import (
     NO_OFFSETS,
+    DerivedAudit,
     Fault,
     Finding,
     LakeAudit,
@@ -17,6 +18,7 @@ from kgs_core.lake.rule.audit_result import (
 
 __all__ = [
     "NO_OFFSETS",
+    "DerivedAudit",
     "Fault",
     "Finding",
     "LakeAudit",

@@ -196,12 +196,55 @@ class TableAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedAudit:
+    """A table of newest rows beside the table that it is derived from.
+
+    Attributes:
+        version: of the source that it was compared as of, which is its own position; None: there is nothing yet.
+        rows: of the derived table.
+        missing: keys that should be there; `extra`: rows that should not; `differing`: rows that are not the newest, or
+            have other values.
+        problem: why it could not be proven; empty: it was.
+    """
+
+    table: str
+    source: str
+    version: int | None = None
+    rows: int = 0
+    missing: int = 0
+    extra: int = 0
+    differing: int = 0
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is what its source makes it, as far as there is one."""
+        return not self.problem and not self.wrong
+
+    @property
+    def wrong(self) -> int:
+        """Keys and rows with a fault."""
+        return self.missing + self.extra + self.differing
+
+    def __str__(self) -> str:
+        """A line for people."""
+        if self.problem:
+            return f"{self.table}: newest rows of {self.source}: NOT PROVEN: {self.problem}"
+        if self.version is None:
+            return f"{self.table}: newest rows of {self.source}: none yet"
+        counts = f"{self.missing:,} missing, {self.extra:,} extra, {self.differing:,} differ"
+        state = f"WRONG: {counts}" if self.wrong else "ok"
+        return f"{self.table}: {self.rows:,} newest rows of {self.source} as of its version {self.version:,}: {state}"
+
+
+@dataclass(frozen=True, slots=True)
 class LakeAudit:
-    """Findings in every table that was looked at."""
+    """Findings in every table that was looked at, and in those that are derived from them."""
 
     tables: tuple[TableAudit, ...]
+    derived: tuple[DerivedAudit, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong in any table."""
-        return all(t.ok for t in self.tables)
+        return all(t.ok for t in self.tables) and all(t.ok for t in self.derived)

@@ -1,6 +1,6 @@
 """Statistics of the lake and of Kafka beyond it: rows, files, positions and lag of every table, from outside."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -118,6 +118,11 @@ class LakeView:
         of_topic = by_topic({tp: ends.get(tp) for tp in tps})
         found = tuple(replace(table, ends=of_topic.get(table.topic, {})) for table in tables)
         return LakeSnapshot(found, tuple(dict.fromkeys(problems)), knows_topics)
+
+    @property
+    def specs(self) -> Collection[TableSpec]:
+        """Tables of the topics that the last snapshot has found."""
+        return self._specs.values()
 
     def pinned(self, table: str) -> PinnedTable | None:
         """A table as the last snapshot has it; None where it could not be read."""

@@ -9,7 +9,7 @@ import pytest
 
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.lake.derived import latest_by_key
-from tests.core.lake.newest import materialized
+from tests.core.lake.newest import materialized, proven
 from tests.failpoints import KilledError
 from tests.sink import FakeRecord, Sink
 
@@ -56,6 +56,8 @@ class Follower:
 
     def merge(self):
         materialized(self._storage, self._rule, **self._newest)
+        proof = proven(self._storage, self._rule, **self._newest)
+        assert proof.ok, proof
 
     def all(self, records=2):
         while self.read_so_far != self.ends:

@@ -1,7 +1,9 @@
 """The derived table as readers find it."""
 
 import decimal
+import os
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -9,7 +11,10 @@ from deltalake import DeltaTable
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
+from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.derived.deletion_vectors import FOLDER
 from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
 
 
@@ -22,9 +27,32 @@ def test_readers_find_long_decimals(tmp_path, digits):
     table = DerivedTable(storage, "d", "t", LakeSettings(root=storage.root))
     rows = pa.table({"_key": pa.array([b"k"]), "d": pa.array([value], kind)})
     table.load(rows.schema)
-    table.replace(rows, {"kgs/latest/x": 1})
+    table.replace([rows], {"kgs/latest/x": 1})
     found = DeltaTable(storage.uri("d")).to_pyarrow_dataset().to_table(filter=pc.field("d") == pa.scalar(value, kind))
     assert found.num_rows == 1
+
+
+def test_vectors_that_nobody_needs_are_removed_and_vacuum_leaves_the_others(tmp_path):
+    storage = Storage(str(tmp_path))
+    table = DerivedTable(storage, "d", "t", LakeSettings(root=storage.root), deletion_vectors=True)
+    columns = {"k": pa.array(range(1000)), "_partition": pa.array([0] * 1000, pa.int32())}
+    rows = pa.table({**columns, "_offset": pa.array(range(1000))})
+    table.load(rows.schema)
+    table.replace([rows], {"kgs/latest/x": 1})
+    for number in range(2, 12):
+        table.load(rows.schema)
+        newer = pa.table({**columns, "_offset": pa.array([number * 1000] * 1000)}).slice(number * 10, 10)
+        deleted = pa.array([False] * 10)
+        table.merge(newer.append_column(DELETED, deleted), ["k"], "offset", {"kgs/latest/x": number})
+    vectors = tmp_path / "d" / FOLDER
+    assert len(list(vectors.iterdir())) == 10
+    for file in [*vectors.iterdir(), *(tmp_path / "d").glob("*.parquet")]:
+        os.utime(file, (0, 0))
+    assert maintain_table(storage, "d", 24).problem is None
+    table.load(rows.schema)
+    assert table.compact(2)
+    assert len(list(vectors.iterdir())) == 1
+    assert pl.scan_delta(storage.uri("d")).select(pl.col("k").n_unique(), pl.len()).collect().row(0) == (1000, 1000)
 
 
 def test_two_tables_are_not_derived_into_one(tmp_path):
@@ -35,7 +63,9 @@ def test_two_tables_are_not_derived_into_one(tmp_path):
     first.load(rows.schema)
     with pytest.raises(UnsafeError, match="table d: has the newest row of each key of t, not of u: name another table"):
         DerivedTable(storage, "d", "u", lake).load(rows.schema)
-    first.replace(rows.append_column("b", pa.array([2])), {"kgs/latest/x": 1})
+    wider = rows.append_column("b", pa.array([2]))
+    first.load(wider.schema)
+    first.replace([wider], {"kgs/latest/x": 1})
     with pytest.raises(UnsafeError, match="not of u"):
         DerivedTable(storage, "d", "u", lake).load(rows.schema)
     DerivedTable(storage, "d", "t", lake).load(rows.schema)

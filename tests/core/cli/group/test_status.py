@@ -250,7 +250,7 @@ def test_names_of_topics_are_no_markup():
 JSON_KEYS = (
     "group controller converged target current topics_consumed consumers lag known_lag lag_unknown_partitions changes "
     "waiting plan desired_state wanted outdated replacement failures measured_age_s problems bad_shares capacity "
-    "forced_only apply_asked_by quiet_until rscore_left idle_since_ms complete"
+    "forced_only apply_asked_by quiet_until rscore_left idle_since_ms complete newest_rows"
 )
 CONSUMER_JSON = {"id": 1, "incarnation": "0123456789", "state": "reading", "partitions": ["t:0", "t:1"], "load": 1.5e6,
     "bytes_per_s": 2e6, "lag": 12, "known_lag": None, "lag_unknown_partitions": 0, "report_age_s": 0.4,

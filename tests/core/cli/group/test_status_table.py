@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.cli.group.status_table import headline, remarks
+from kgs_core.cli.group.status_table import alarms, headline, remarks
 from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.metric_samples import LakeFigures, samples
@@ -67,3 +67,14 @@ def test_how_far_tables_are_complete_is_a_line_and_unknown_is_no_time(tables, sa
         (s.labels, s.value) for s in samples(found, LakeFigures()) if s.metric == "kgs_table_complete_until_seconds"
     ]
     assert told == [((name,), at / 1000) for name, at in tables if at is not None]
+
+
+def test_the_lag_of_newest_rows_is_shown_and_too_much_of_it_is_an_alarm():
+    found = group(facts=replace(group().facts, newest_rows={"gold/a": (3.0, 30.0), "gold/b": (None, 30.0)}))
+    assert "newest rows: gold/a 3.0 s behind, gold/b ? behind" in list(remarks(found))
+    assert not [line for line in alarms(found) if "gold/" in line]
+    late = group(facts=replace(group().facts, newest_rows={"gold/a": (95.0, 30.0)}))
+    [said] = [line for line in alarms(late) if "gold/" in line]
+    assert "table gold/a: its newest rows are 95.0 s behind, more than max_lag_s (30.0 s)" in said
+    assert status_values(late)["newest_rows"] == {"gold/a": {"lag_s": 95.0, "max_lag_s": 30.0}}
+    assert not [line for line in remarks(group()) if "newest" in line]

@@ -1,0 +1,56 @@
+"""The files of one version of a Delta table, with their deletion vectors, which deltalake does not tell."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kgs_core.lake.delta.log_store import LogStore, entry_name
+
+Add = dict[str, Any]
+
+
+def live_files(log: LogStore, version: int) -> list[Add]:
+    """The `add` action of each file that version `version` has, in the order of the log.
+
+    Raises:
+        FileNotFoundError: an entry was cleaned away meanwhile.
+    """
+    listing = log.since(None)
+    base = max((number for number in listing.checkpoints if number <= version), default=-1)
+    found: dict[tuple[str, str], Add] = {}
+    for name in listing.checkpoints.get(base, []):
+        rows = pq.read_table(pa.BufferReader(log.read(name)), columns=["add"])["add"].drop_null().to_pylist()
+        found |= {_identity(add): add for add in map(_plain, rows) if add.get("path") is not None}
+    for number in range(base + 1, version + 1):
+        actions = [json.loads(line) for line in log.read(entry_name(number)).splitlines() if line]
+        for remove in (action["remove"] for action in actions if "remove" in action):
+            found.pop(_identity(remove), None)
+        found |= {_identity(add): add for add in (action["add"] for action in actions if "add" in action)}
+    return list(found.values())
+
+
+def removed(add: Mapping[str, Any], now_ms: int, *, data_change: bool) -> dict[str, Any]:
+    """Delta's `remove` of a file."""
+    kept = ("path", "partitionValues", "size", "deletionVector")
+    action = {name: add[name] for name in kept if add.get(name) is not None}
+    return {
+        "remove": action
+        | {"deletionTimestamp": now_ms, "dataChange": data_change, "extendedFileMetadata": True, "partitionValues": {}}
+    }
+
+
+def _identity(action: Mapping[str, Any]) -> tuple[str, str]:
+    vector = action.get("deletionVector")
+    return action["path"], json.dumps([vector["pathOrInlineDv"], vector.get("offset")]) if vector else ""
+
+
+def _plain(add: Add) -> Add:
+    """Of a checkpoint: maps are lists of pairs there, and what is not set is null."""
+    kept = {name: value for name, value in add.items() if value is not None}
+    for name in ("partitionValues", "tags"):
+        if isinstance(kept.get(name), Iterable):
+            kept[name] = dict(kept[name])
+    return kept

@@ -1,0 +1,130 @@
+"""Proof of a derived table: the newest row of each key, found in another way, of its source as of its own position.
+
+Nothing of the merge is used: the source's rows, all of them, are sorted and grouped; the derived table is read by
+deltalake, deletion vectors included. Keys are compared by value, other columns by digests of whole rows. Memory holds
+keys and digests of a part of the keys.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from kgs_core.config import Settings, TableSpec
+from kgs_core.config.rule.newest_rows import KAFKA_KEY
+from kgs_core.errors import one_line
+from kgs_core.lake.delta.delta_log import load_transactions
+from kgs_core.lake.delta.whole_table import opened_table
+from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, SourceTable
+from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, of_part
+from kgs_core.lake.derived.tombstones import DeadLetters, none_of, waiting_from
+from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.row_digests import row_digests
+from kgs_core.lake.rule import DerivedAudit
+
+DIGEST = "digest of the row"
+PART_BYTES = 1_000_000_000
+"""Compressed bytes of source of whose keys one part is made."""
+
+
+def prove(settings: Settings, spec: TableSpec) -> DerivedAudit:
+    """What is wrong with the derived table of a topic's table. Changes nothing; may run beside consumers."""
+    table = _Proof(settings, spec)
+    try:
+        return table.prove()
+    except Exception as e:  # noqa: BLE001 - of the store, of deltalake, or a version that is cleaned away: not proven
+        return DerivedAudit(table.name, spec.table, problem=one_line(e))
+
+
+class _Proof(LatestByKeyTable):
+    """The derived table with what it was made of."""
+
+    @property
+    def name(self) -> str:
+        """Path of the derived table."""
+        return self._target.name
+
+    def prove(self) -> DerivedAudit:
+        """See `prove`.
+
+        Raises:
+            Exception: something could not be read.
+        """
+        derived, rows_now = opened_table(self._storage, self.name), opened_table(self._storage, self._spec.table)
+        if derived is None or rows_now is None:
+            return DerivedAudit(self.name, self._spec.table)
+        noted = load_transactions(self._storage, self.name)
+        version = noted.get(self._app(rows_now), -1)
+        if version < 0:
+            problem = "not made by the rule as it is now: run kgs materialize"
+            return DerivedAudit(self.name, self._spec.table, problem=problem)
+        derived.load_as_version(self._version_with(derived, self._app(rows_now), version))
+        then = DeltaTable(rows_now.table_uri, version=version, storage_options=self._storage.delta_options())
+        source = SourceTable(then, None, self._positions(), {}, self._spec.rule)
+        schema = pa.schema([pa.field(f.name, plain(f.type)) for f in source.derived])
+        tombstones, truncated = self._tombstones(noted, source.schema), self._truncated(source)
+        parts = 1 + sum(pa.table(then.get_add_actions())["size_bytes"].to_pylist()) // PART_BYTES
+        missing = extra = differing = rows = 0
+        for part in range(parts):
+            if self._latest.changes is None and self._latest.deletes != "column":
+                expected = self._expected(source, tombstones, schema, (part, parts))
+            else:  # rows keep values of others: as it would be made anew
+                expected = self._digests(self._newest_of(source, tombstones, truncated, (part, parts)), schema)
+            found = self._found(derived, schema, (part, parts))
+            rows += found.height
+            once, key = found.unique(self._key), list(self._key)
+            missing += expected.join(once, on=key, how="anti").height
+            extra += once.join(expected, on=key, how="anti").height + found.height - once.height
+            both = expected.join(once, on=key, how="inner")
+            differing += both.filter(pl.col(DIGEST) != pl.col(f"{DIGEST}_right")).height
+        return DerivedAudit(self.name, self._spec.table, version, rows, missing, extra, differing)
+
+    def _version_with(self, derived: DeltaTable, app: str, version: int) -> int:
+        """The version of the derived table that is loaded, if it has the position that was read a moment ago."""
+        if derived.transaction_version(app) != version:
+            raise RuntimeError("it was changed while it was read: audit again")
+        return derived.version()
+
+    def _expected(
+        self, source: SourceTable, tombstones: pa.Table, schema: pa.Schema, part: tuple[int, int]
+    ) -> pl.DataFrame:
+        """Key and digest of the newest row of each key of a part, by sorting and grouping."""
+        key, order = list(self._key), ORDERS[self._latest.order]
+        kept: pl.DataFrame | None = None
+        for changes in self._all_changes(source, tombstones, []):
+            mine = of_part(changes, key, *part)
+            columns = [*dict.fromkeys([*key, *order, DELETED])]
+            digests = pl.Series(DIGEST, row_digests(mine.select(schema.names).cast(schema)))
+            read = pl.DataFrame(pl.from_arrow(mine.select(columns))).with_columns(digests).drop_nulls(key)
+            both = read if kept is None else pl.concat([kept, read])
+            ordered = both.sort(*order, nulls_last=False, maintain_order=True)
+            kept = ordered.group_by(key).agg(pl.exclude(key).last()).select(both.columns)
+        if kept is None:
+            raise RuntimeError("no rows")
+        alive = kept if self._latest.deletes == "ignore" else kept.filter(~pl.col(DELETED))
+        return alive.select(*key, DIGEST)
+
+    def _found(self, derived: DeltaTable, schema: pa.Schema, part: tuple[int, int]) -> pl.DataFrame:
+        """Key and digest of each row that a reader finds."""
+        batches = QueryBuilder().register("t", derived).execute("select * from t")
+        read = (of_part(pa.table(batch).select(schema.names).cast(schema), self._key, *part) for batch in batches)
+        return pl.concat([self._digests(rows, schema) for rows in (schema.empty_table(), *read)])
+
+    def _digests(self, rows: pa.Table, schema: pa.Schema) -> pl.DataFrame:
+        rows = rows.select(schema.names).cast(schema)
+        keys = pl.DataFrame(pl.from_arrow(rows.select(list(self._key))))
+        return keys.with_columns(pl.Series(DIGEST, row_digests(rows), pl.UInt64))
+
+    def _tombstones(self, noted: Mapping[str, int], schema: pa.Schema) -> pa.Table:
+        """Those that were merged by the position."""
+        letters = opened_table(self._storage, self._spec.dead_letters_table)
+        if letters is None or self._latest.deletes == "ignore" or self._key != (KAFKA_KEY,):
+            return none_of(schema)
+        app = self._app(letters)
+        if noted.get(app, -1) < 0:
+            return none_of(schema)
+        letters.load_as_version(noted[app])
+        return DeadLetters(self._storage, self._spec.dead_letters_table, letters, {}, schema).below(
+            waiting_from(app, noted)
+        )

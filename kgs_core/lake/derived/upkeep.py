@@ -1,0 +1,73 @@
+"""Upkeep of derived tables by the consumer that reads partition 0 of a topic: a thread of its own beside the rounds.
+
+No batch waits for it, and no failure here ends a consumer: the lag says it (`kgs status`). Killed or handed over, the
+next owner goes on where the last commit left off; for a moment both may do it, and one is refused. What is no
+longer owned is looked at once more, so that a group that ends, or sleeps, leaves nothing behind.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import one_line
+from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
+
+LAST_PASS_S = 20.0
+_NICE = 10
+_PASSES = 3
+"""In the time that the lag may be: one waits, one works, and one may fail."""
+_log = logging.getLogger(__name__)
+
+
+class NewestRowsUpkeep:
+    """The thread; none where no rule has derived tables."""
+
+    def __init__(self, settings: Settings, owned: Callable[[], Collection[TableSpec]]) -> None:
+        """`owned`: tables of the topics whose partition 0 the consumer owns now; asked in the thread."""
+        self._settings = settings
+        self._owned = owned
+        self._stop = threading.Event()
+        self._before: dict[str, TableSpec] = {}
+        self._problems: dict[str, str] = {}
+        self._every_s = min(
+            (rule.newest_rows.max_lag_s / _PASSES for rule in settings.topics if rule.newest_rows is not None),
+            default=0.0,
+        )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Work beside the block, and for `LAST_PASS_S` after it at most."""
+        if not self._every_s:
+            yield
+            return
+        thread = threading.Thread(target=self._run, name="newest-rows", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join(LAST_PASS_S)
+
+    def _run(self) -> None:
+        with suppress(OSError, AttributeError):  # a system without niceness of threads
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        while not self._stop.wait(self._every_s):
+            self.look()
+        self.look()
+
+    def look(self) -> None:
+        """Bring everything up to date that is owned, or was at the last look."""
+        now = {spec.latest_table: spec for spec in self._owned() if spec.latest_table is not None}
+        for table, spec in {**self._before, **now}.items():
+            try:
+                problem = ""
+                LatestByKeyTable(self._settings, spec).materialize()
+            except Exception as e:  # noqa: BLE001 - whatever it is, the consumer goes on, and the lag tells
+                problem = one_line(e)
+            if problem and problem != self._problems.get(table):
+                _log.warning("newest rows are not up to date: %s", problem)
+            self._problems[table] = problem
+        self._before = now

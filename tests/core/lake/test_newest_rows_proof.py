@@ -1,0 +1,110 @@
+"""What the audit says of tables of newest rows, the lag of those that wait, and the consumer's thread that ends it."""
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from kgs_core.config import resolve_tables
+from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.derived import lag, proof, upkeep
+from kgs_core.lake.derived.lag import newest_rows_lags
+from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
+from tests.core.lake.newest import assert_latest, materialized, proven, settings_of
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.usefixtures("keyed_records")
+
+
+def missing(table):
+    table.delete("_offset = 31")
+
+
+def extra(table):
+    rows = table.to_pyarrow_table(filters=[("_offset", "=", 31)])
+    write_deltalake(table, rows.set_column(rows.column_names.index("_key"), "_key", pa.array([b"x"])), mode="append")
+
+
+def doubled(table):
+    write_deltalake(table, table.to_pyarrow_table(filters=[("_offset", "=", 31)]), mode="append")
+
+
+def differing(table):
+    table.update({"n": "7"}, predicate="_offset = 31")
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize(
+    ("wrong", "counts"),
+    [(missing, (1, 0, 0)), (extra, (0, 1, 0)), (doubled, (0, 1, 0)), (differing, (0, 0, 1))],
+)
+def test_what_is_wrong_is_counted(storage, sink, monkeypatch, wrong, counts, parts):
+    sink.ingest({0: (0, 32)})
+    materialized(storage)
+    monkeypatch.setattr(proof, "PART_BYTES", 10**9 if parts == 1 else 2000)
+    assert proven(storage).ok
+    wrong(DeltaTable(storage.uri("t_latest")))
+    found = proven(storage)
+    assert (found.missing, found.extra, found.differing) == counts
+    assert not audit_lake(settings_of(storage), with_log=False).ok
+
+
+def test_what_came_since_and_what_was_never_made_is_no_fault_and_no_proof(storage, sink):
+    assert proven(storage).version is None
+    sink.ingest({0: (0, 20)})
+    assert (proven(storage).ok, proven(storage).version) == (True, None)
+    materialized(storage)
+    sink.ingest({0: (20, 40)})
+    assert proven(storage).ok
+    assert "run kgs materialize" in proven(storage, order="timestamp").problem
+
+
+def lag_of(storage):
+    settings, problems = settings_of(storage), []
+    [(lag_s, most_s)] = newest_rows_lags(settings, resolve_tables(settings, ["t"]).values(), problems).values()
+    assert (most_s, problems) == (30, [])
+    return lag_s
+
+
+def test_the_lag_is_the_age_of_the_oldest_rows_that_wait(storage, sink, monkeypatch):
+    assert lag_of(storage) is None
+    sink.ingest({0: (0, 20)})
+    assert lag_of(storage) is None, "it was never made: unknown is not zero"
+    materialized(storage)
+    assert lag_of(storage) == 0
+    sink.ingest({0: (20, 40)})
+    oldest = DeltaTable(storage.uri("t")).history(1)[0]["timestamp"] / 1000
+    sink.ingest({0: (40, 60)})
+    DeltaTable(storage.uri("t")).optimize.compact()
+    monkeypatch.setattr(lag.time, "time", lambda: oldest + 100)
+    assert lag_of(storage) == pytest.approx(100, abs=1)
+    materialized(storage)
+    assert lag_of(storage) == 0
+
+
+def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, sink, monkeypatch):
+    settings, looked = settings_of(storage, max_lag_s=1), []
+    owned = list(resolve_tables(settings, ["t"]).values())
+    sink.ingest({0: (0, 20)})
+
+    def materialize(table):
+        looked.append(table)
+        if len(looked) == 1:
+            raise OSError("the store is away")
+        return of(table)
+
+    of = upkeep.LatestByKeyTable.materialize
+    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", materialize)
+    with NewestRowsUpkeep(settings, lambda: owned).running():
+        wait_until(lambda: len(looked) > 1 and lag_of(storage) == 0, 20, "it is up to date")
+        sink.ingest({0: (20, 40)})
+    assert_latest(storage, {0: 40})
+    sink.ingest({0: (40, 60)})
+    keeper = NewestRowsUpkeep(settings, lambda: owned)
+    keeper.look()
+    sink.ingest({0: (60, 80)})
+    owned.clear()
+    keeper.look()  # what it does not own any more, once
+    assert_latest(storage, {0: 80})
+    sink.ingest({0: (80, 90)})
+    keeper.look()
+    assert_latest(storage, {0: 80})
