@@ -6,6 +6,8 @@ from pathlib import PurePosixPath
 
 _REFERENCE = re.compile(r"\$\{file:([^{}]*)\}")
 _BEGIN = "${file:"
+LEAST_SECRET = 16
+"""Characters of a secret that hashes are made with: of a shorter one all can be tried."""
 LOCATION = ".location"
 """End of the names of librdkafka's settings that are themselves paths of files."""
 

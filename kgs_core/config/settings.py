@@ -31,10 +31,11 @@ from kgs_core.config.passthrough import (
     is_secret_of_spark,
 )
 from kgs_core.config.registry import RegistrySettings
+from kgs_core.config.rule.masking import HASH
 from kgs_core.config.rule.section import FINGERPRINT, Own, Passthrough, Secret, Section, none_is_empty
 from kgs_core.config.rule.sharing import problems_of_sharing, problems_of_side_tables
 from kgs_core.config.rule.topic_rule import HookName, TopicRule
-from kgs_core.config.secret_files import check_references
+from kgs_core.config.secret_files import LEAST_SECRET, check_references, secret_file
 
 DEFAULT_FLEET = "local"
 MASTER = "spark.master"
@@ -86,12 +87,21 @@ class LakeSettings(Section):
     log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
     vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
     fsync: Annotated[bool, Field(description="give true or false")] = False
+    mask_secret: Annotated[str | None, Secret()] = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _fsync_is_of_disks(self) -> Self:
         if self.fsync and "://" in self.root:
             raise ValueError("fsync is for local disks, a store keeps what it has taken: remove it")
         return self
+
+    @field_validator("mask_secret")
+    @classmethod
+    def _secret_cannot_be_guessed(cls, secret: str | None) -> str | None:
+        check_references({"mask_secret": secret})
+        if secret is not None and secret_file(secret) is None and len(secret) < LEAST_SECRET:
+            raise ValueError(f"shorter than {LEAST_SECRET} characters: take what openssl rand -hex 32 prints")
+        return secret
 
     @field_validator("storage_options")
     @classmethod
@@ -192,6 +202,8 @@ class Settings(Section):
         for number, rule in enumerate(self.topics):
             if self.registry is None and (needed := rule.needs_registry):
                 raise ValueError(f"topics[{number}].{needed}")
+            if self.lake.mask_secret is None and HASH in rule.mask.values():
+                raise ValueError(f"topics[{number}].mask: hash needs a secret: give lake.mask_secret")
             if rule.topic is not None and self.is_internal(rule.topic):
                 raise ValueError(
                     f"topics[{number}].topic: '{rule.topic}' belongs to Kafka or kgs and is never read: remove the rule"

@@ -1,7 +1,7 @@
 """Which topic goes into which table; refuses two in one that do not agree."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kgs_core.config.lake_root import split_root
 from kgs_core.config.registry import RegistrySettings
@@ -28,6 +28,7 @@ class TableSpec:
         table: path of the rows' table relative to the lake's root.
         dead_letters_table: path of the table for records that could not be parsed, relative to the root too.
         registry: where schemas of values are; None where there is no registry.
+        mask_secret: what hashes are made with, or the name of its file.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class TableSpec:
     dead_letters_table: str
     rule: TopicRule
     registry: RegistrySettings | None = None
+    mask_secret: str | None = field(default=None, repr=False)
 
     @property
     def latest_table(self) -> str | None:
@@ -104,7 +106,7 @@ def _spec_of(settings: Settings, topic: str) -> TableSpec | None:
     if rule is None:
         return None
     table = rule.table_of(topic)
-    return TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry)
+    return TableSpec(topic, table, f"{table}{DEAD_LETTERS_SUFFIX}", rule, settings.registry, settings.lake.mask_secret)
 
 
 def _key_bytes(settings: Settings, spec: TableSpec) -> int:

@@ -21,6 +21,7 @@ _SAME = (
     "newest_rows",
     "route",
     "complete_hours",
+    "mask",
 )
 _IN_WORDS = {"key_columns": "key_format, key_schema and key_prefix"}
 

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 
 from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
+from kgs_core.config.rule.masking import MaskWords, hides_rows, mask_path, problem_of_mask, problems_beside
 from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows, fields_of_key
 from kgs_core.config.rule.routing import Route, problems_of_route, text_of
 from kgs_core.config.rule.section import Own, Section, key_of, none_is_empty
@@ -28,6 +29,10 @@ LATENESS_S = 60.0
 
 def _one_is_a_list(value: Any) -> Any:
     return [] if value is None else [value] if isinstance(value, str) else value
+
+
+MASKED_ORIGIN = {KAFKA_KEY: "binary", "_headers": "array<struct<key:string,value:binary>>"}
+"""Columns of the record itself that can be masked -> type."""
 
 
 class CompleteHours(Section):
@@ -77,6 +82,7 @@ class TopicRule(Section):
     newest_rows: NewestRows | None = None
     route: Route | None = None
     complete_hours: Annotated[CompleteHours | None, Own()] = None
+    mask: MaskWords = Field(default_factory=dict)
 
     @field_validator("topic")
     @classmethod
@@ -121,7 +127,7 @@ class TopicRule(Section):
     def _parts_fit_together(self) -> Self:
         columns, latest, route = self._problems_of_columns(), self._problems_of_latest(), self._problems_of_route()
         found = (self._problems_of_topic(), self._problems_of_formats(), columns, latest, route)
-        if problems := [*chain(*found, self._problems_of_transform())]:
+        if problems := [*chain(*found, self._problems_of_transform(), self._problems_of_mask())]:
             raise ValueError("; ".join(problems))
         return self
 
@@ -201,6 +207,25 @@ class TopicRule(Section):
             yield "with a transform the columns are what that gives: drop 'evolve', or the transform"
         if self.evolve != "none" and FORMATS[self.format].columns is not None:
             yield f"format '{self.format}' never has other columns: drop 'evolve'"
+
+    def _problems_of_mask(self) -> Iterator[str]:
+        yield from problems_beside(self.mask, self.key_columns, self.headers)
+        if self.names_columns:
+            yield from self.problems_of_mask(self.value_columns)
+        if self.latest_by_key is not None and (lost := hides_rows(self.mask, self.latest_by_key.key)):
+            yield f"latest_by_key: key '{lost}' is masked so that keys become alike: write hash"
+        if self.route is not None and self.route.column in {mask_path(path)[0] for path in self.mask}:
+            yield f"route: column '{self.route.column}' is masked, and has none of these values: take another one"
+
+    def problems_of_mask(self, values: Mapping[str, str]) -> Iterator[str]:
+        """Why fields cannot be masked as the rule says, where a value becomes these columns: column -> type."""
+        ours = {"_rescued": "string"} if self.unknown_fields == "rescue" else {}
+        kinds = {**values, **self.key_columns, **dict.fromkeys(self.headers, "string"), **ours, **MASKED_ORIGIN}
+        # Topics of a pattern need not all have the field, unless it would be kept aside in clear
+        must_exist = self.pattern is None or self.names_columns or bool(ours)
+        columns = {name: parse_type(kind) for name, kind in kinds.items()}
+        found = (problem_of_mask(columns, path, how, must_exist=must_exist) for path, how in self.mask.items())
+        return filter(None, found)
 
     @property
     def has_transform(self) -> bool:

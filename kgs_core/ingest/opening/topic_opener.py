@@ -8,18 +8,20 @@ import pyarrow as pa
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.rule.field_types import problem_of_names
+from kgs_core.config.rule.masking import mask_path
 from kgs_core.config.rule.sharing import may_be_shared
 from kgs_core.config.rule.start import start_timestamp_ms
 from kgs_core.config.rule.value_formats import FORMATS, require_packages
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.ingest.formats.parsed import NO_COLUMNS, ColumnsOf, NoColumnsError
 from kgs_core.ingest.round.reasons import recreated
+from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.process_batch import TransformError
 from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.lake.files.layout import layout_of, table_schema
-from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, parsed_schema, value_schema
+from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, column_types, parsed_schema, value_schema
 from kgs_core.lake.rule.first_start import BEGINS_ANEW, offsets_read, second_start
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.shared_table import refuse_unlike_columns
@@ -57,6 +59,17 @@ def columns_of(spec: TableSpec, lake: Lake) -> pa.Schema:
             raise
         _log.warning("table=%s keeps its columns: %s", spec.table, "; ".join(e.problems))
         return value_columns(rule, lake.columns(spec.table, pa.schema(ORIGIN_FIELDS), layout=layout_of(rule)))
+
+
+def refuse_unmaskable(spec: TableSpec, columns: pa.Schema) -> None:
+    """Refuse a mask of fields that values do not have, or not with such a type.
+
+    Raises:
+        ConfigError: all of them.
+    """
+    named = [f for f in columns if f.name in {mask_path(path)[0] for path in spec.rule.mask}]
+    if problems := list(spec.rule.problems_of_mask(column_types(pa.schema(named)))):
+        raise ConfigError([f"topic {spec.topic}: {problem}" for problem in problems])
 
 
 class TopicOpener:
@@ -97,6 +110,8 @@ class TopicOpener:
         table.open()
         if is_shared:
             refuse_unlike_columns(self._lake, spec, ids, schema, is_made=True)
+        if (masks := masks_of(spec)) is not None:
+            refuse_unmaskable(spec, table.columns)
         if not table.is_started(partitions):
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
             if earlier:
@@ -104,6 +119,8 @@ class TopicOpener:
             self._refuse_second_start(spec, ids, partitions)
             table.fix_start(self._first_offsets(spec, topic_id, partitions))
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
+        if masks is not None:
+            table.note_secret(masks.token)
         return table
 
     def note_positions(self, table: TopicTable, positions: Mapping[int, int]) -> None:

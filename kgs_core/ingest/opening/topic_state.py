@@ -8,6 +8,7 @@ from typing import Any
 
 from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.stops import StopCause
+from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.lake.topics.topic_table import TopicTable
 
@@ -27,6 +28,7 @@ class TopicState:
         self.is_at_work = False
         self._plan: TopicPlan | None = None
         self._planned: object = None
+        self._masks = masks_of(table.spec)
         self._progress = TopicProgress(
             table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None
         )
@@ -73,6 +75,7 @@ class TopicState:
             spec.registry,
             spec.side_tables,
             {table: dict(marks) for table, marks in at.side_marks.items()},
+            self._masks,
             self._plan,
         )
 

@@ -15,6 +15,7 @@ from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.opening.topic_opener import columns_of
+from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
 from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
 from kgs_core.ingest.worker.topic_job import TopicJob
@@ -96,7 +97,7 @@ def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
         columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
     return TopicJob(
         spec.topic, topic_id, rule, spec.table, spec.dead_letters_table, schema, {},
-        columns=columns, registry=spec.registry,
+        columns=columns, registry=spec.registry, masks=masks_of(spec),
     )  # fmt: skip
 
 
@@ -165,7 +166,7 @@ class _Comparison:
         parsed = parse_records(self.job, records)
         if parsed.waiting:
             raise TransientError(f"topic {self.job.topic}: {next(iter(parsed.waiting.values()))}: audit again")
-        rows = rows_of(parsed, records, self.job.topic_id, without=records.faults)
+        rows = rows_of(parsed, records, self.job, without=records.faults)
         rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.plan.given.empty_table()
         made, partitions = (
             _by_partition(self.job, as_kept(self.job.rule, rows)),

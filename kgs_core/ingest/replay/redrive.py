@@ -4,32 +4,34 @@ Killed anywhere, run twice or by two at once, nothing is doubled (`redrive_base`
 commit, a file is left that belongs to no version; upkeep takes it. The dead letters stay where they are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, KgsError, PermanentError, PortError, TransientError, one_line
-from kgs_core.ingest.fetch.topic_records import NO_EPOCH, TopicRecords, origin_table
+from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats.parsed import NO_COLUMNS
 from kgs_core.ingest.opening.topic_opener import columns_of
+from kgs_core.ingest.replay.letter_records import GONE, incomplete, records_in, reread
 from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_core.ingest.worker.batch_files import write_files
 from kgs_core.ingest.worker.dataframe_rows import SparkTransform
+from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
 from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
+from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.layout import Partitioned, file_schema, given_schema, layout_of, table_schema
-from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, ORIGIN_FIELDS, parsed_schema
+from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
 from kgs_core.lake.letters.redrive_base import RedriveBase, look, pinned_rows
-from kgs_core.lake.rule.error_codes import LOST_METADATA, code_of, with_code
+from kgs_core.lake.rule.error_codes import code_of, with_code
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
@@ -50,7 +52,10 @@ Transform = Callable[[TopicJob, pa.Table], pa.Table]
 
 
 class Redrive:
-    """Redrive of one table's dead letters. Changes no dead letter and nothing in Kafka, which need not be there."""
+    """Redrive of one table's dead letters. Changes no dead letter and nothing in Kafka.
+
+    Kafka need not be there, unless the rule masks fields: then its records are read once more.
+    """
 
     def __init__(self, settings: Settings, table: str) -> None:
         """The table is named by its path in the lake.
@@ -78,7 +83,7 @@ class Redrive:
             PermanentError: the transform raised or broke its promise; what was committed before stays.
             UnsafeError: the table has other columns, is not there, or is another group's.
             ConfigError: the schema registry has no schema for a topic, or one that no columns can be made of.
-            TransientError: the lake or the schema registry did not answer; run it again.
+            TransientError: the lake, the schema registry or Kafka did not answer; run it again.
         """
         spec = self._specs[0]
         result = RedriveResult(spec.table)
@@ -122,6 +127,8 @@ class TopicRedrive(Closing):
     def __init__(self, settings: Settings, lake: Lake, spec: TableSpec, *, dry_run: bool) -> None:
         """See `Redrive.run`."""
         self._lake = lake
+        self._settings = settings
+        self._masks = masks_of(spec)
         self._storage = Storage.of(settings.lake)
         self._group = settings.group
         self._is_dry = dry_run
@@ -170,17 +177,18 @@ class TopicRedrive(Closing):
 
     def _fit(self, more: pa.Schema) -> None:
         """Have rows with the table's columns, and it with those that it lacks, where it may have them; as consumers."""
-        rule = self.spec.rule
+        rule, any_id = self.spec.rule, AppIds(self._group, self.spec.topic, TopicId(""))
+        table = TopicTable(self._lake, self.spec, any_id, self._rows.schema, self._columns)
         if rule.evolve != "none" or not rule.names_columns:
             _store_asked(lambda: pinned_rows(self._lake, self.spec), self.spec.table)  # not made here
-            any_id = AppIds(self._group, self.spec.topic, TopicId(""))
-            table = TopicTable(self._lake, self.spec, any_id, self._rows.schema, self._columns)
             table.open()
             if more.names:
                 table.add_columns(more)
             self._columns = table.columns
             self._rows = self._lake.table(self.spec.table, table.schema, layout_of(rule))
         self._rows.versions([])  # refuses a table whose columns are not the rule's
+        if self._masks is not None and not self._is_dry:
+            table.note_secret(self._masks.token)
 
     def _commit(self, base: RedriveBase, rows: pa.Table) -> CommitOutcome:
         """Each table by itself: what lands is done, whatever becomes of the others."""
@@ -218,25 +226,39 @@ class TopicRedrive(Closing):
         spec = self.spec
         job = TopicJob(
             spec.topic, topic_id, spec.rule, spec.table, spec.dead_letters_table, self._rows.schema, {},
-            columns=self._columns, registry=spec.registry,
+            columns=self._columns, registry=spec.registry, masks=self._masks,
         )  # fmt: skip
-        records = _records_of(letters)
+        records, letters, lacking = self._records(topic_id, letters, found)
         parsed = parse_records(job, records)
         if parsed.waiting:
             raise TransientError(f"table {spec.table}: {next(iter(parsed.waiting.values()))}: run it again")
         if not self._is_dry and (more := job.plan.more_columns(parsed.missing)):
             raise MoreColumnsError(pa.schema(more))
-        bad = {**parsed.bad, **_incomplete(letters)}
-        for i, reason in bad.items():
-            code = code_of(reason)
-            found.failed[code] += 1
-            place = f"{spec.topic}:{letters['_partition'][i]} at {letters['_offset'][i]}"
-            found.examples.setdefault(code, f"{place}: {with_code(reason)}")
-        rows = rows_of(parsed, records, topic_id, without=bad)
+        bad = {**parsed.bad, **lacking}
+        self._note_failed(letters, bad, found)
+        rows = rows_of(parsed, records, job, without=bad)
         try:
             return self._transform(job, rows) if rows.num_rows else job.plan.given.empty_table()
         except TransformError as e:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
+
+    def _records(
+        self, topic_id: TopicId, letters: pa.Table, found: RedriveResult
+    ) -> tuple[TopicRecords, pa.Table, dict[int, str]]:
+        """Records, the letters that they are of, in one order, and which of them lack something."""
+        if self._masks is None:
+            return records_in(letters), letters, incomplete(letters)
+        admin = admin_of(self._settings)
+        records, there = reread(self._settings, admin, self.spec.topic, topic_id, letters)
+        self._note_failed(letters, dict.fromkeys(sorted({*range(letters.num_rows)} - {*there}), GONE), found)
+        return records, letters.take(pa.array(there, pa.int64())), dict(records.faults)
+
+    def _note_failed(self, letters: pa.Table, bad: Mapping[int, str], found: RedriveResult) -> None:
+        for i, reason in bad.items():
+            code = code_of(reason)
+            found.failed[code] += 1
+            place = f"{self.spec.topic}:{letters['_partition'][i]} at {letters['_offset'][i]}"
+            found.examples.setdefault(code, f"{place}: {with_code(reason)}")
 
 
 def _by_topic_id(letters: pa.Table) -> Iterator[tuple[TopicId, pa.Table]]:
@@ -275,24 +297,6 @@ def _parts(letters: PinnedTable, chosen: LetterFilter, name: str) -> Iterator[pa
             rows, size = rows + part.num_rows, size + part.nbytes
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks()
-
-
-def _records_of(letters: pa.Table) -> TopicRecords:
-    values = letters["value"].combine_chunks()
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    origin = origin_table([letters[f.name] for f in ORIGIN_FIELDS[1:]])
-    return TopicRecords(values, origin, np.full(len(values), NO_EPOCH, np.int32), letters.nbytes, None)
-
-
-def _incomplete(letters: pa.Table) -> dict[int, str]:
-    """Letters that are without a part of their record: a row of one would look as if the part had never been."""
-    found = {}
-    for i, error in enumerate(letters["error"].to_pylist()):
-        if code_of(error or "") in LOST_METADATA:
-            found[i] = error or ""
-    for without in np.flatnonzero(letters["_headers"].is_null().to_numpy()):
-        found.setdefault(int(without), "header of the record: not in the dead letter")
-    return found
 
 
 def _store_asked(ask: Callable[[], T], table: str) -> T:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kgs_core.accel.compiled import machine_code
 from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.errors import PortError
 from kgs_core.ingest.fetch.topic_records import TopicRecords
 from kgs_core.ingest.formats import raw, texts  # noqa: F401 - not in the first batch
 from kgs_core.ingest.formats.json import json_objects  # noqa: F401 - not in the first batch
@@ -21,6 +22,7 @@ from kgs_core.ingest.formats.record_columns import (
     with_rescued,
     with_topic,
 )
+from kgs_core.ingest.worker.masks import Masks, withheld, without_bytes
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.lake.files.layout import unfit
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
@@ -91,7 +93,7 @@ class Sorted:
 def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading = NOTHING_EARLIER) -> Sorted:
     """Parse records; what comes of a record depends on that record alone, and on what a registry and the lake say."""
     parsed = parse_records(job, records)
-    origin = records.with_topic(job.topic_id)
+    origin = _origin(records, job.masks, job.topic_id)
     places = _places(job, records, parsed, earlier)
     judged = _judged(records, parsed, earlier, places)
     cuts = _cuts(job, judged, places)
@@ -107,7 +109,9 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
         rows, good = rows.take(pa.array(keep, pa.int64())), [good[n] for n in keep]
     rows = _beside(rows, origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64())))
     unsettled = frozenset(places[i][0] for i in judged.unsettled & bad.keys())
-    return Sorted(rows, _dead_letters(records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled)
+    return Sorted(
+        rows, _dead_letters(job, records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled
+    )
 
 
 @dataclass(slots=True)
@@ -179,7 +183,27 @@ def _first(reasons: Mapping[int, str], places: Mapping[int, tuple[int, int]]) ->
 
 
 def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
-    """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad."""
+    """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad.
+
+    All that it gives, words included, is masked.
+
+    Raises:
+        PortError: the registry did not answer.
+    """
+    masks = job.masks
+    if masks is None:
+        return _without_unfit(job, _parsed(job, records))
+    try:
+        parsed = _parsed(job, records)
+        parsed = _without_unfit(job, replace(parsed, table=masks.masked(parsed.table)))
+    except PortError:
+        raise
+    except Exception as e:  # noqa: BLE001 - whatever it is, its words may quote a value
+        raise RuntimeError(f"{type(e).__name__}, not told, since the rule masks fields") from None
+    return replace(parsed, bad={i: withheld(reason, parsed.table.column_names) for i, reason in parsed.bad.items()})
+
+
+def _parsed(job: TopicJob, records: TopicRecords) -> Parsed:
     rule, headers = job.rule, records.origin["_headers"].combine_chunks()
     rescue = rule.unknown_fields == "rescue"
     values = ValueBatch(records.values, job.plan.values, job.topic, rule, headers, job.registry, rescue=rescue)
@@ -192,14 +216,19 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
         parts.append(parse_keys(_parser(rule.key_format), batch, list(rule.key_columns)))
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
-    return _without_unfit(job, with_topic(side_by_side(parts), job.topic, rule.topic_columns))
+    return with_topic(side_by_side(parts), job.topic, rule.topic_columns)
 
 
-def rows_of(parsed: Parsed, records: TopicRecords, topic_id: TopicId, without: Container[int]) -> pa.Table:
+def rows_of(parsed: Parsed, records: TopicRecords, job: TopicJob, without: Container[int]) -> pa.Table:
     """Rows of the good records, before a transform, but for those at the positions `without`."""
     keep = [n for n, i in enumerate(parsed.good) if i not in without]
-    origin = records.with_topic(topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
+    origin = _origin(records, job.masks, job.topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
     return _beside(parsed.table.take(pa.array(keep, pa.int64())), origin)
+
+
+def _origin(records: TopicRecords, masks: Masks | None, topic_id: TopicId) -> pa.Table:
+    origin = records.with_topic(topic_id)
+    return origin if masks is None else masks.masked(origin)
 
 
 def _beside(values: pa.Table, origin: pa.Table) -> pa.Table:
@@ -234,9 +263,11 @@ def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool
     return at[0] in ends and at[1] >= ends[at[0]][0]
 
 
-def _dead_letters(records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
     if not bad:
         return DEAD_LETTER_SCHEMA.empty_table()
     which = pa.array(sorted(bad), pa.int64())
-    columns = [records.values.take(which), pa.array([with_code(bad[i]) for i in sorted(bad)], pa.string())]
+    values = records.values.take(which)
+    values = values if job.masks is None else without_bytes(values)
+    columns = [values, pa.array([with_code(bad[i]) for i in sorted(bad)], pa.string())]
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)

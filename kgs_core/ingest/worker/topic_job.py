@@ -10,7 +10,9 @@ import pyarrow as pa
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
+from kgs_core.errors import ProtocolError
 from kgs_core.ingest.formats.parsed import NO_COLUMNS
+from kgs_core.ingest.worker.masks import Masks
 from kgs_core.lake.files.columns import lacking
 from kgs_core.lake.files.layout import file_schema, given_schema
 from kgs_core.lake.files.row_schema import parsed_schema, schema_of, value_schema
@@ -75,6 +77,7 @@ class TopicJob:
         columns: what a value becomes, before the transform; None: as the rule says.
         sides: value of the route's column, as text -> side table of its rows.
         side_marks: side table -> partition -> offset below which its rows are in the lake already.
+        masks: what of the rule's fields is not to be seen; None: it has no `mask`.
         made: the plan of rule, schema and columns, where it is made already.
     """
 
@@ -90,10 +93,13 @@ class TopicJob:
     registry: RegistrySettings | None = None
     sides: Mapping[str, str] = field(default_factory=dict)
     side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
+    masks: Masks | None = None
     made: InitVar[TopicPlan | None] = None
     plan: TopicPlan = field(init=False)
 
     def __post_init__(self, made: TopicPlan | None) -> None:
+        if self.rule.mask and self.masks is None:
+            raise ProtocolError(f"topic {self.topic}: its fields would be written unmasked")
         object.__setattr__(self, "plan", made or TopicPlan.of(self.rule, self.schema, self.columns))
 
 

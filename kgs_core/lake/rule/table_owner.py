@@ -13,6 +13,8 @@ once, one is refused; and no partition begins under a name whose tables change h
 REDRIVES = "kgs/redrives"
 """Application id of a number that every commit of redriven dead letters raises, and every change of hands: of two at
 once, one is refused, and looks again at what has become a row, and whose the table is."""
+MASKED = "kgs/masked"
+"""Application id of a number that tells the secret that fields are hashed with from others; never changed."""
 _OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
 _POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
 

@@ -15,7 +15,7 @@ from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.rule.judgements import closed
 from kgs_core.lake.rule.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.lake.rule.route_tokens import ROUTED
-from kgs_core.lake.rule.table_owner import STARTS, is_over
+from kgs_core.lake.rule.table_owner import MASKED, STARTS, is_over
 from kgs_core.lake.topics.judgements import Judgements
 from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.lake.topics.side_tables import TRIES, SideTables
@@ -139,6 +139,25 @@ class TopicTable:
             versions |= {STARTS: (stored[STARTS] or 0) + 1, **numbers}
             if self._rows.commit(expected, versions, ()) is CommitOutcome.REFUSED:
                 self._check_starts(new)
+
+    def note_secret(self, token: int | None) -> None:
+        """Have the table remember the secret that its fields are hashed with, by its token: equal values stay equal.
+
+        `token`: None: nothing is hashed.
+
+        Raises:
+            UnsafeError: there are hashes by another secret in it.
+        """
+        while token is not None:
+            stored = self._rows.versions([MASKED])[MASKED]
+            if stored == token:
+                return
+            if stored is not None:
+                raise UnsafeError(
+                    f"table {self.spec.table}: its fields were hashed with another lake.mask_secret, and equal values "
+                    "would become unlike: write that one, or name another table"
+                )
+            self._rows.commit({MASKED: None}, {MASKED: token}, ())
 
     def _numbers_of_letters(self, partitions: Collection[int]) -> dict[str, int]:
         """Closed numbers (`judgements`) left with the dead letters of a lost table, for partitions that begin."""

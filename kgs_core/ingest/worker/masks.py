@@ -1,0 +1,114 @@
+"""A rule's mask at work: hashes, beginnings and nulls in place of values, before anything is written of a record.
+
+What of a record lies beside its columns is kept back, too: its bytes in a dead letter, and the words of an error, which
+may quote it. A field that has another type than its mask can take (a registry's, of later) becomes null.
+"""
+
+import hmac
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgs_core.config import TableSpec
+from kgs_core.config.rule.masking import HASH, NULL, mask_path, truncated_to
+from kgs_core.config.secret_files import LEAST_SECRET
+from kgs_core.errors import ConfigError
+from kgs_core.lake.rule.error_codes import code_of
+from kgs_core.system.secret_files import with_secrets
+
+_DIGEST = "sha256"
+_LONG_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """The masks of a rule, by the path of their field. Picklable."""
+
+    fields: tuple[tuple[tuple[str, ...], str], ...]
+    secret: bytes = field(repr=False)
+
+    @property
+    def token(self) -> int | None:
+        """Number by which a table knows the secret, from 0 to 2^63 - 1; None: nothing is hashed."""
+        if all(how != HASH for _, how in self.fields):
+            return None
+        return int.from_bytes(hmac.digest(self.secret, b"kgs mask_secret", _DIGEST)[:_LONG_BYTES]) >> 1
+
+    def masked(self, rows: pa.Table) -> pa.Table:
+        """The rows, of the same types; columns that they do not have are passed over."""
+        for (name, *rest), how in self.fields:
+            at = rows.schema.get_field_index(name)
+            if at >= 0:
+                column = rows.column(at).combine_chunks()
+                column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+                rows = rows.set_column(at, rows.schema.field(at), _masked(column, rest, how, self.secret))
+        return rows
+
+
+def masks_of(spec: TableSpec) -> Masks | None:
+    """Masks of a topic's rule; None: it has none. A secret's file is read once in a process.
+
+    Raises:
+        PermanentError: the file cannot be read, or holds no secret.
+    """
+    if not spec.rule.mask:
+        return None
+    fields = tuple((mask_path(path), how) for path, how in spec.rule.mask.items())
+    return Masks(fields, _secret(spec.mask_secret) if spec.mask_secret is not None else b"")
+
+
+@cache
+def _secret(given: str) -> bytes:
+    found = str(with_secrets("lake", {"mask_secret": given})["mask_secret"])
+    if len(found) < LEAST_SECRET:
+        raise ConfigError([f"lake.mask_secret: shorter than {LEAST_SECRET} characters: take `openssl rand -hex 32`"])
+    return found.encode()
+
+
+def withheld(reason: str, columns: Collection[str]) -> str:
+    """A reason why a record is bad without what it may quote of it: its code, and the column."""
+    place = next((f"column {name}: " for name in columns if reason.startswith(f"column {name}: ")), "")
+    return f"[{code_of(reason)}] {place}not told, since the rule masks fields"
+
+
+def without_bytes(values: pa.Array) -> pa.Array:
+    """Nothing in place of each value; null stays null, by which a tombstone is known."""
+    return pc.if_else(values.is_valid(), pa.scalar(b"", values.type), pa.scalar(None, values.type))
+
+
+def _masked(found: pa.Array, path: list[str], how: str, secret: bytes) -> pa.Array:
+    kind = found.type
+    if pa.types.is_list(kind) and (path or how != NULL):
+        first, last = found.offsets[0].as_py(), found.offsets[-1].as_py()
+        starts = pa.array(found.offsets.to_numpy() - first, pa.int32())
+        items = _masked(found.values[first:last], path, how, secret)
+        return pa.ListArray.from_arrays(starts, items, type=kind, mask=found.is_null() if found.null_count else None)
+    if pa.types.is_struct(kind) and path:
+        parts = [found.field(i) for i in range(kind.num_fields)]
+        at = kind.get_field_index(path[0])
+        if at >= 0:
+            parts[at] = _masked(parts[at], path[1:], how, secret)
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=found.is_null())
+    length = truncated_to(how)
+    if not path and how == HASH and (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_int64(kind)):
+        return _hashed(found, secret)
+    if not path and length is not None and pa.types.is_string(kind):
+        return pc.utf8_slice_codeunits(found, 0, length)
+    return pa.nulls(len(found), kind)
+
+
+def _hashed(found: pa.Array, secret: bytes) -> pa.Array:
+    """HMAC-SHA-256: as hex digits of a text, 32 bytes of bytes, the first 8 bytes as a number of a number's digits."""
+    encoded, kind = found.dictionary_encode(), found.type
+    texts = encoded.dictionary.cast(pa.string()) if pa.types.is_int64(kind) else encoded.dictionary
+    digests = [hmac.digest(secret, value, _DIGEST) for value in texts.cast(pa.binary()).to_pylist()]
+    if pa.types.is_string(kind):
+        new = pa.array([digest.hex() for digest in digests], kind)
+    elif pa.types.is_int64(kind):
+        new = pa.array([int.from_bytes(digest[:_LONG_BYTES], signed=True) for digest in digests], kind)
+    else:
+        new = pa.array(digests, kind)
+    return new.take(encoded.indices)

@@ -1,0 +1,368 @@
+"""Masked fields: nothing of them is anywhere in the lake, and what is there instead is what a plain loop makes of them."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kgs_core.errors import ConfigError, PermanentError, ProtocolError, UnsafeError
+from kgs_core.ingest.fetch.topic_records import records_of
+from kgs_core.ingest.opening.topic_opener import refuse_unmaskable
+from kgs_core.ingest.replay import letter_records, redrive
+from kgs_core.ingest.worker.masks import Masks, masks_of
+from kgs_core.kafka.topic_description import TopicDescription
+from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule import LogPart
+from kgs_core.model import OffsetRange, TopicId
+from tests.kgs_yaml import kgs_yaml
+from tests.processing import process_topic
+from tests.sink import FakeRecord, TopicSink
+
+SECRET = "0123456789abcdef"
+COLUMNS = {
+    "email": "string",
+    "id": "long",
+    "pin": "binary",
+    "open": "string",
+    "tags": "array<string>",
+    "address": "struct<street:string,zip:string>",
+    "items": "array<struct<sku:string,n:int>>",
+}
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "email", "type": ["null", "string"]},
+        {"name": "id", "type": ["null", "long"]},
+        {"name": "open", "type": ["null", "string"]},
+        {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]},
+    ],
+}
+HOWS = ["hash", "null", "truncate(2)"]
+FIELDS = {
+    "email": HOWS,
+    "id": ["hash", "null"],
+    "pin": ["hash", "null"],
+    "tags": HOWS,
+    "address.street": HOWS,
+    "items.sku": HOWS,
+    "key_k": HOWS,
+    "h": HOWS,
+}
+
+
+@dataclass(frozen=True)
+class MaskedRecord(FakeRecord):
+    """A record as it is given."""
+
+    content: bytes | None = None
+    of_key: bytes | None = None
+    header: bytes | None = None
+
+    def value(self) -> bytes | None:
+        return self.content
+
+    def key(self) -> bytes | None:
+        return self.of_key
+
+    def headers(self) -> Any:
+        return [] if self.header is None else [("h", self.header)]
+
+
+def hashed(value: bytes) -> bytes:
+    return hmac.new(SECRET.encode(), value, hashlib.sha256).digest()
+
+
+def plainly(how: str, value: Any) -> Any:
+    """What becomes of one value, or of each item of a list."""
+    if how == "null" or value is None:
+        return None
+    if isinstance(value, list):
+        return [plainly(how, each) for each in value]
+    if how != "hash":
+        return value[:2]
+    if isinstance(value, int):
+        return int.from_bytes(hashed(b"%d" % value)[:8], "big", signed=True)
+    return hashed(value.encode()).hex() if isinstance(value, str) else hashed(value)
+
+
+def masked_row(mask: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
+    """By a plain loop."""
+    out = dict(row)
+    for path, how in mask.items():
+        first, _, rest = path.partition(".")
+        if not rest or out.get(first) is None:
+            out[first] = plainly(how, out.get(first))
+        elif isinstance(out[first], list):
+            out[first] = [each and {**each, rest: plainly(how, each[rest])} for each in out[first]]
+        else:
+            out[first] = {**out[first], rest: plainly(how, out[first][rest])}
+    return out
+
+
+words = st.text("abcé日.\"\\ ", max_size=3).map(lambda end: f"~{end}")
+
+
+@st.composite
+def values(draw: st.DrawFn) -> dict[str, Any]:
+    """Each text of a masked field begins with a digit's worth of luck and a token that stands nowhere else."""
+    token = st.builds("{}TOKEN{}".format, words, st.integers(10**8, 10**9))
+    maybe = st.none() | token
+    items = st.none() | st.lists(st.none() | st.fixed_dictionaries({"sku": maybe, "n": st.none() | st.integers(0, 9)}))
+    return draw(
+        st.fixed_dictionaries(
+            {
+                "email": maybe,
+                "id": st.none() | st.integers(7 * 10**17, 8 * 10**17),
+                "open": st.sampled_from(["yes", "no", None]),
+                "tags": st.none() | st.lists(maybe, max_size=3),
+                "address": st.none() | st.fixed_dictionaries({"street": maybe, "zip": st.none() | st.just("8000")}),
+                "items": items,
+            }
+        )
+    )
+
+
+BROKEN = [
+    lambda text: text[:-1],
+    lambda text: text + b"x",
+    lambda text: text.replace(b'"email": ', b'"email": {"x": 1}, "email": '),
+    lambda text: text.replace(b'"id": ', b'"id": "TOKEN99", "x": '),
+    lambda text: text.replace(b'"open": ', b'"open": [["TOKEN98"]], "x": '),
+    lambda text: b"TOKEN97 " + text,
+    lambda text: b'{"pin": "TOKEN96!!"}',
+    lambda text: b'{"tags": [1, "TOKEN95"]}',
+    lambda text: b"\xffTOKEN94",
+    lambda text: b"",
+    lambda text: None,
+]
+
+
+def everything_in(folder: Path) -> Iterator[bytes]:
+    """All that lies in a lake: files as they are, and the values of columns, which are compressed there."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.read_bytes()
+        if path.suffix == ".parquet" and "_delta_log" not in path.parts:
+            for row in pq.ParquetFile(path).read().to_pylist():
+                yield repr(row).encode() + str(row).encode()
+
+
+def ingested(root: Path, records: list[MaskedRecord], mask: dict[str, str], split: int = 1, **rule: Any) -> TopicSink:
+    """Committed in so many parts."""
+    sink = TopicSink(Storage(str(root)), mask=mask, **rule)
+    object.__setattr__(sink.spec, "mask_secret", SECRET)
+    sink.table.open()
+    sink.table.fix_start({0: 0})
+    masks = masks_of(sink.spec)
+    assert masks is not None
+    sink.table.note_secret(masks.token)
+    step = -(-len(records) // split)
+    for start in range(0, len(records), step):
+        part = records[start : start + step]
+        found = sink.table.positions({0})
+        job = sink.job_with(found.dead_letter_marks, columns=sink.table.columns, masks=masks)
+        batch, _ = process_topic(sink.storage, job, records_of(part), {0: OffsetRange(start, start + len(part))})
+        assert batch is not None
+        sink.table.commit(batch)
+    return sink
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(values(), min_size=1, max_size=8),
+    broken=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(BROKEN)), max_size=4),
+    hows=st.fixed_dictionaries({}, optional={path: st.sampled_from(hows) for path, hows in FIELDS.items()}),
+    whole=st.sampled_from(["hash", "null"]),
+    split=st.integers(1, 3),
+    rescue=st.booleans(),
+)
+def test_nothing_of_a_masked_field_is_in_the_lake(
+    tmp_path_factory: pytest.TempPathFactory, rows: Any, broken: Any, hows: Any, whole: str, split: int, rescue: bool
+) -> None:
+    """Every field that has a token is masked; more than the drawn ways are the first one of each."""
+    mask = {**{path: first for path, (first, *_) in FIELDS.items()}, **hows, "_key": whole, "_headers": "null"}
+    records, wanted = [], {}
+    bad = dict(broken)
+    for at, row in enumerate(rows):
+        text = json.dumps(row).encode()
+        text = bad[at](text) if at in bad else text
+        records.append(MaskedRecord(0, at, text, b'{"k": "TOKENkey%d"}' % at, b"TOKENheader%d" % at))
+        if at not in bad:
+            more = {"pin": None, "key_k": f"TOKENkey{at}", "h": f"TOKENheader{at}", "_key": records[-1].of_key}
+            wanted[at] = masked_row(mask, {**row, **more, "_headers": None})
+    root = tmp_path_factory.mktemp("lake")
+    more = {"unknown_fields": "rescue"} if rescue else {}
+    kept = {"key_format": "json", "key_schema": {"k": "string"}, "headers": {"h": "h"}}
+    sink = ingested(root, records, mask, split, schema=COLUMNS, **kept, **more)
+    found = {row["_offset"]: row for row in sink.rows()}
+    letters = {row["_offset"]: row for row in sink.rows("t_dead_letters")}
+    assert {*found, *letters} == {*range(len(rows))}
+    assert found.keys() >= wanted.keys()
+    for at, row in wanted.items():
+        assert {name: found[at][name] for name in row} == row
+    for at, letter in letters.items():
+        assert letter["value"] == (None if records[at].content is None else b"")
+        assert letter["_key"] == plainly(whole, records[at].of_key)
+        assert re.fullmatch(r"\[[a-z_]+\] (column [a-z]+: )?not told, since the rule masks fields", letter["error"])
+    assert not [each for each in everything_in(root) if b"TOKEN" in each]
+
+
+@pytest.mark.parametrize("name", ["string", "raw", "avro"])
+def test_values_of_other_formats_are_masked_alike(tmp_path: Path, name: str) -> None:
+    import fastavro
+
+    row = {"email": "a@TOKEN", "id": 7, "open": "yes", "tags": ["TOKEN", None and "x" or "y"]}
+    rule: dict[str, Any] = {"format": name}
+    if name == "avro":
+        from io import BytesIO
+
+        out = BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(dict(AVRO)), row)
+        content = out.getvalue()
+        rule |= {"avro_schema": json.dumps(AVRO), "schema": {"email": "string", "id": "long", "tags": "array<string>"}}
+        mask = {"email": "hash", "id": "hash", "tags": "truncate(2)"}
+        wanted = {path: plainly(how, row[path]) for path, how in mask.items()}
+    else:
+        content, mask = b"a@TOKEN", {"value": "hash"}
+        wanted = {"value": plainly("hash", "a@TOKEN" if name == "string" else b"a@TOKEN")}
+    records = [MaskedRecord(0, 0, content, b"k"), MaskedRecord(0, 1, None, b"k"), MaskedRecord(0, 2, b"\xff\xffTOKEN")]
+    sink = ingested(tmp_path, records, mask, **rule)
+    (first, *_) = sink.rows()
+    assert {path: first[path] for path in wanted} == wanted
+    assert first["_key"] == b"k", "what no mask names stays"
+    assert not [each for each in everything_in(tmp_path) if b"TOKEN" in each]
+    tombstones = [r["_offset"] for r in sink.rows("t_dead_letters") if r["value"] is None]
+    assert tombstones == ([1] if name == "avro" else []), "by which newest rows are deleted"
+
+
+def test_slices_and_nulls_of_nested_fields() -> None:
+    """As after a `take` or `slice`, where arrays begin in the middle of others."""
+    kind = pa.list_(pa.struct([("s", pa.list_(pa.string())), ("n", pa.int32())]))
+    found = [[{"s": ["a", None], "n": 1}, None], None, [], [{"s": None, "n": None}, {"s": ["b", "a"], "n": 2}], None]
+    masks = Masks(((("c", "s"), "hash"),), SECRET.encode())
+    for start in range(len(found) + 1):
+        for length in range(len(found) + 1 - start):
+            table = pa.table({"c": pa.array(found, kind)}).slice(start, length)
+            wanted = [masked_row({"c.s": "hash"}, {"c": row})["c"] for row in found[start : start + length]]
+            assert masks.masked(table)["c"].to_pylist() == wanted
+            assert masks.masked(table).schema == table.schema
+
+
+def test_a_field_of_an_unfit_type_becomes_null() -> None:
+    """A registry may give a field of a pattern's topic another type while consumers run."""
+    table = pa.table({"a": pa.array([1], pa.int32()), "b": pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string()))})
+    masks = Masks(((("a",), "hash"), (("b", "k"), "hash")), SECRET.encode())
+    assert masks.masked(table).to_pylist() == [{"a": None, "b": None}]
+
+
+def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
+    sink = ingested(tmp_path, [MaskedRecord(0, 0, b'{"email": "x"}')], {"email": "hash"}, schema=COLUMNS)
+    masks = masks_of(sink.spec)
+    assert masks is not None
+    assert SECRET not in repr((masks, sink.spec))
+    sink.table.note_secret(masks.token)
+    with pytest.raises(UnsafeError, match=r"hashed with another lake\.mask_secret"):
+        sink.table.note_secret(Masks(masks.fields, b"another secret of it").token)
+    sink.table.note_secret(Masks(((("email",), "null"),), b"").token)
+
+
+def test_a_secret_comes_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    rule = {"format": "json", "schema": COLUMNS, "mask": {"email": "hash"}}
+    lake = {"root": "/lake", "mask_secret": f"${{file:{file}}}"}
+    from kgs_core.config import resolve_tables
+
+    spec = resolve_tables(kgs_yaml("/lake", rule, lake=lake), ["t"])["t"]
+    with pytest.raises(PermanentError, match=r"lake: mask_secret: file .*: no such file"):
+        masks_of(spec)
+    file.write_text("short\n")
+    with pytest.raises(ConfigError, match="shorter than 16"):
+        masks_of(spec)
+    file.write_text(f"{SECRET}\n")
+    assert masks_of(spec) == Masks(((("email",), "hash"),), SECRET.encode())
+
+
+def test_columns_of_a_registry_must_have_the_field(tmp_path: Path) -> None:
+    def refused(columns: pa.Schema, **rule: Any) -> str:
+        sink = TopicSink(Storage(str(tmp_path)), **{"format": "avro", "mask": {"email": "hash"}, **rule})
+        try:
+            refuse_unmaskable(sink.spec, columns)
+        except ConfigError as e:
+            return str(e)
+        return ""
+
+    assert not refused(pa.schema([("email", pa.string())]))
+    assert "no field 'email'" in refused(pa.schema([("mail", pa.string())]))
+    assert "email is int: only string" in refused(pa.schema([("email", pa.int32())]))
+    of_pattern = {"topic": None, "pattern": "t.*", "table": "t"}
+    with pytest.raises(ValueError, match="topic"):
+        TopicSink(Storage(str(tmp_path)), **{"mask": {"email": "hash"}, "pattern": "t.*"})
+    del of_pattern
+
+
+def test_a_job_without_its_masks_is_refused(tmp_path: Path) -> None:
+    sink = TopicSink(Storage(str(tmp_path)), schema=COLUMNS, mask={"email": "null"})
+    with pytest.raises(ProtocolError, match="unmasked"):
+        sink.job_with({})
+
+
+def test_errors_of_a_parser_say_nothing_of_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kgs_core.ingest.worker import sorted_records
+
+    def fails(*_: object) -> None:
+        raise ValueError("TOKEN")
+
+    monkeypatch.setattr(sorted_records, "side_by_side", fails)
+    with pytest.raises(RuntimeError, match="ValueError, not told") as caught:
+        ingested(tmp_path, [MaskedRecord(0, 0, b"{}")], {"email": "null"}, schema=COLUMNS)
+    assert caught.value.__suppress_context__
+
+
+def test_a_letter_is_redriven_from_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Kafka still has its record: the dead letter is without its value."""
+    rule = {"format": "json", "schema": {"email": "string", "id": "long"}, "mask": {"email": "hash", "_key": "hash"}}
+    good = [MaskedRecord(0, at, b'{"email": "%d@TOKEN", "id": %d}' % (at, at), b"TOKEN") for at in range(5)]
+    then = [
+        MaskedRecord(0, r.at, (r.content or b"").replace(b'"id"', b'"id": "", "x"'), r.of_key) if r.at % 2 else r
+        for r in good
+    ]
+    sink = ingested(tmp_path, then, **rule)
+    assert [letter["_offset"] for letter in sink.rows("t_dead_letters")] == [1, 3]
+    there = good[2:]
+    taken: list[dict[int, OffsetRange]] = []
+
+    def log(_: object, __: object, topic: str, wanted: dict[int, OffsetRange], ___: object, take: Any) -> Any:
+        taken.append(wanted)
+        take([record for record in there if record.at in range(*wanted[0])])
+        return {0: LogPart()}
+
+    monkeypatch.setattr(letter_records, "load_log", log)
+    known = {"t": TopicDescription(TopicId("id1"), 1)}
+    monkeypatch.setattr(redrive, "admin_of", lambda _: SimpleNamespace(describe=lambda _: known))
+    settings = kgs_yaml(tmp_path, rule, lake={"root": str(tmp_path), "mask_secret": SECRET})
+    found = redrive.Redrive(settings, "t").run()
+    assert taken == [{0: OffsetRange(1, 4)}]
+    assert (found.passed, dict(found.failed)) == (1, {"other": 1})
+    assert "t:0 at 1: [other] its record is no longer in Kafka" in found.examples["other"]
+    rows = {row["_offset"]: row for row in sink.rows()}
+    assert rows.keys() == {0, 2, 3, 4}
+    assert rows[3]["email"] == plainly("hash", "3@TOKEN")
+    assert rows[3]["_key"] == rows[2]["_key"] == hashed(b"TOKEN")
+    known["t"] = TopicDescription(TopicId("another"), 1)
+    assert dict(redrive.Redrive(settings, "t").run().failed) == {"other": 1}
+    assert not [each for each in everything_in(tmp_path) if b"TOKEN" in each]
+    other = kgs_yaml(tmp_path, rule, lake={"root": str(tmp_path), "mask_secret": SECRET[::-1]})
+    with pytest.raises(UnsafeError, match="another"):
+        redrive.Redrive(other, "t").run()
