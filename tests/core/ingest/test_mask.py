@@ -16,15 +16,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgs_core.config import resolve_tables
 from kgs_core.errors import ConfigError, PermanentError, ProtocolError, UnsafeError
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.opening.topic_opener import refuse_unmaskable
+from kgs_core.ingest.opening.topic_opener import TopicOpener, refuse_unmaskable
+from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.replay import letter_records, redrive
 from kgs_core.ingest.worker.masks import Masks, masks_of
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import LogPart
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import OffsetRange, TopicId
+from kgs_core.ports import CommitOutcome
+from tests.group_offsets import MemoryOffsets
 from tests.kgs_yaml import kgs_yaml
 from tests.processing import process_topic
 from tests.sink import FakeRecord, Sink, TopicSink
@@ -80,10 +85,25 @@ class MaskedRecord(FakeRecord):
         return [] if self.header is None else [("h", self.header)]
 
 
-class MaskSink(TopicSink):
-    """One whose files are read as a foreign reader would."""
+class MaskedLake:
+    """A consumer's hold on topic `t`, opened as consumers do it."""
 
-    rows, files = Sink.rows, Sink.files
+    rows, files = Sink.rows, Sink.files  # as a foreign reader would
+
+    def __init__(self, root: Path, secret: str = SECRET, **rule: Any) -> None:
+        lake = {"root": str(root), "mask_secret": secret}
+        self.settings = kgs_yaml(root, {"format": "json", **rule}, lake=lake)
+        self.spec = resolve_tables(self.settings, ["t"])["t"]
+        self.storage = Storage(str(root))
+        admin = SimpleNamespace(offsets=lambda tps, which: dict.fromkeys(tps, 0))
+        opener = TopicOpener(self.settings, open_lake(self.settings.lake), admin, MemoryOffsets(), None)  # type: ignore[arg-type]
+        self.state = TopicState(opener.open(self.spec, TopicId("id1"), 1))
+
+    def take(self, start: int, records: list[MaskedRecord]) -> None:
+        self.state.own(frozenset({0}))
+        spans = {0: OffsetRange(start, start + len(records))}
+        batch, _ = process_topic(self.storage, self.state.job(), records_of(records), spans)
+        assert self.state.table.commit(batch) is CommitOutcome.COMMITTED
 
 
 def hashed(value: bytes) -> bytes:
@@ -117,7 +137,7 @@ def masked_row(mask: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-words = st.text("abcé日.\"\\ ", max_size=3).map(lambda end: f"~{end}")
+words = st.text('abcé日."\\ ', max_size=3).map(lambda end: f"~{end}")
 
 
 @st.composite
@@ -165,24 +185,13 @@ def everything_in(folder: Path) -> Iterator[bytes]:
                 yield repr(row).encode() + str(row).encode()
 
 
-def ingested(root: Path, records: list[MaskedRecord], mask: dict[str, str], split: int = 1, **rule: Any) -> MaskSink:
-    """Committed in so many parts."""
-    sink = MaskSink(Storage(str(root)), mask=mask, **rule)
-    object.__setattr__(sink.spec, "mask_secret", SECRET)
-    sink.table.open()
-    sink.table.fix_start({0: 0})
-    masks = masks_of(sink.spec)
-    assert masks is not None
-    sink.table.note_secret(masks.token)
+def ingested(root: Path, records: list[MaskedRecord], mask: dict[str, str], split: int = 1, **rule: Any) -> MaskedLake:
+    """Committed in so many parts, each by a consumer of its own."""
     step = -(-len(records) // split)
     for start in range(0, len(records), step):
-        part = records[start : start + step]
-        found = sink.table.positions({0})
-        job = sink.job_with(found.dead_letter_marks, columns=sink.table.columns, masks=masks)
-        batch, _ = process_topic(sink.storage, job, records_of(part), {0: OffsetRange(start, start + len(part))})
-        assert batch is not None
-        sink.table.commit(batch)
-    return sink
+        lake = MaskedLake(root, mask=mask, **rule)
+        lake.take(start, records[start : start + step])
+    return lake
 
 
 @settings(max_examples=40, deadline=None)
@@ -274,22 +283,30 @@ def test_a_field_of_an_unfit_type_becomes_null() -> None:
 
 
 def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
-    sink = ingested(tmp_path, [MaskedRecord(0, 0, b'{"email": "x"}')], {"email": "hash"}, schema=COLUMNS)
-    masks = masks_of(sink.spec)
-    assert masks is not None
-    assert SECRET not in repr((masks, sink.spec))
-    sink.table.note_secret(masks.token)
+    rule = {"schema": COLUMNS, "mask": {"email": "hash"}}
+    lake = ingested(tmp_path, [MaskedRecord(0, 0, b'{"email": "x"}')], **rule)
+    assert SECRET not in repr((lake.spec, lake.settings, lake.state.job()))
     with pytest.raises(UnsafeError, match=r"hashed with another lake\.mask_secret"):
-        sink.table.note_secret(Masks(masks.fields, b"another secret of it").token)
-    sink.table.note_secret(Masks(((("email",), "null"),), b"").token)
+        MaskedLake(tmp_path, SECRET[::-1], **rule)
+    MaskedLake(tmp_path, SECRET[::-1], **{**rule, "mask": {"email": "null"}})
+    assert lake.state.table.spec.rule.mask == {"email": "hash"}
+
+
+def seen(table: pa.Table, topic: str) -> pa.Table:
+    """A transform of the user's, to which a hash is as good as an address."""
+    return table.set_column(0, "email", pa.array([f"seen {text}" for text in table["email"].to_pylist()], pa.string()))
+
+
+def test_a_transform_sees_masked_fields(tmp_path: Path) -> None:
+    rule = {"schema": {"email": "string"}, "transform_arrow": f"{__name__}:seen"}
+    lake = ingested(tmp_path, [MaskedRecord(0, 0, b'{"email": "x"}')], {"email": "hash"}, **rule)
+    assert [row["email"] for row in lake.rows()] == [f"seen {plainly('hash', 'x')}"]
 
 
 def test_a_secret_comes_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     rule = {"format": "json", "schema": COLUMNS, "mask": {"email": "hash"}}
     lake = {"root": "/lake", "mask_secret": f"${{file:{file}}}"}
-    from kgs_core.config import resolve_tables
-
     spec = resolve_tables(kgs_yaml("/lake", rule, lake=lake), ["t"])["t"]
     with pytest.raises(PermanentError, match=r"lake: mask_secret: file .*: no such file"):
         masks_of(spec)
@@ -360,8 +377,7 @@ def test_a_letter_is_redriven_from_kafka(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(letter_records, "load_log", log)
     known = {"t": TopicDescription(TopicId("id1"), 1)}
     monkeypatch.setattr(redrive, "admin_of", lambda _: SimpleNamespace(describe=lambda _: known))
-    settings = kgs_yaml(tmp_path, rule, lake={"root": str(tmp_path), "mask_secret": SECRET})
-    found = redrive.Redrive(settings, "t").run()
+    found = redrive.Redrive(sink.settings, "t").run()
     assert taken == [{0: OffsetRange(1, 4)}]
     assert (found.passed, dict(found.failed)) == (1, {"other": 1})
     assert "t:0 at 1: [other] its record is no longer in Kafka" in found.examples["other"]
@@ -370,7 +386,7 @@ def test_a_letter_is_redriven_from_kafka(tmp_path: Path, monkeypatch: pytest.Mon
     assert rows[3]["email"] == plainly("hash", "3@TOKEN")
     assert rows[3]["_key"] == rows[2]["_key"] == hashed(b"TOKEN")
     known["t"] = TopicDescription(TopicId("another"), 1)
-    assert dict(redrive.Redrive(settings, "t").run().failed) == {"other": 1}
+    assert dict(redrive.Redrive(sink.settings, "t").run().failed) == {"other": 1}
     assert not [each for each in everything_in(tmp_path) if b"TOKEN" in each]
     other = kgs_yaml(tmp_path, rule, lake={"root": str(tmp_path), "mask_secret": SECRET[::-1]})
     with pytest.raises(UnsafeError, match="another"):
