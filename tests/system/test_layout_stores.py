@@ -4,7 +4,6 @@ A real S3 server is needed, since what becomes of a `%` in a key is decided by c
 """
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyarrow.fs import FileSelector, FileType
 
-from bench.peer_environment import peer_environment
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.files.storage import Storage
-from kgs_core.spark.java import find_java
 from tests.layout_sink import LayoutSink
+from tests.system.delta_spark import rows_of_spark
 
 ODD = [
     None,
@@ -42,17 +40,9 @@ ODD = [
 ]
 COLUMNS = ["_offset", "s", "i", "d"]
 _SPARK = """
-import json, sys
-from pyspark.sql import SparkSession
-jars, table, columns = sys.argv[1], sys.argv[2], sys.argv[3].split(",")
-builder = SparkSession.builder.master("local[1]").config("spark.driver.extraClassPath", f"{jars}/*")
-builder = builder.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-builder = builder.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-builder = builder.config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "America/New_York")
-spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
-rows = spark.read.format("delta").load(table).select(*columns).orderBy("_offset").collect()
-print("ROWS" + json.dumps([[None if v is None else str(v) for v in row] for row in rows]))
-spark.stop()
+table, columns = arguments[0], arguments[1].split(",")
+found = spark.read.format("delta").load(table).select(*columns).orderBy("_offset").collect()
+rows = [[None if v is None else str(v) for v in row] for row in found]
 """
 
 
@@ -103,14 +93,9 @@ def rows_of_deltalake(sink: LayoutSink) -> list[dict[str, Any]]:
 @pytest.mark.peer
 def test_spark_reads_the_same_rows_whatever_its_zone(tmp_path: Path) -> None:
     sink = filled(Storage(str(tmp_path)))
-    environment = peer_environment(find_java(), print)
+    columns = [*COLUMNS, "_timestamp_day"]
     for _ in range(2):
-        command = [str(environment.python), "-c", _SPARK, str(environment.jars), sink.storage.uri("t")]
-        columns = [*COLUMNS, "_timestamp_day"]
-        result = subprocess.run([*command, ",".join(columns)], capture_output=True, text=True, check=True, timeout=600)
-        (line,) = [line for line in result.stdout.splitlines() if line.startswith("ROWS")]
+        found = json.loads(rows_of_spark(_SPARK, sink.storage.uri("t"), ",".join(columns)))
         frame = pl.DataFrame(sink.rows()).select(columns).sort("_offset")
-        assert json.loads(line.removeprefix("ROWS")) == [
-            [None if v is None else str(v) for v in row] for row in frame.rows()
-        ]
+        assert found == [[None if v is None else str(v) for v in row] for row in frame.rows()]
         maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))

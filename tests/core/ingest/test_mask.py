@@ -1,4 +1,4 @@
-"""Masked fields: nothing of them is anywhere in the lake, and what is there instead is what a plain loop makes of them."""
+"""Masked fields: nothing of them is anywhere in the lake, and what is there is what a plain loop makes of them."""
 
 import hashlib
 import hmac
@@ -200,13 +200,13 @@ def ingested(root: Path, records: list[MaskedRecord], mask: dict[str, str], spli
     broken=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(BROKEN)), max_size=4),
     hows=st.fixed_dictionaries({}, optional={path: st.sampled_from(hows) for path, hows in FIELDS.items()}),
     whole=st.sampled_from(["hash", "null"]),
-    split=st.integers(1, 3),
-    rescue=st.booleans(),
+    how_read=st.tuples(st.integers(1, 3), st.booleans()),
 )
 def test_nothing_of_a_masked_field_is_in_the_lake(
-    tmp_path_factory: pytest.TempPathFactory, rows: Any, broken: Any, hows: Any, whole: str, split: int, rescue: bool
+    tmp_path_factory: pytest.TempPathFactory, rows: Any, broken: Any, hows: Any, whole: str, how_read: tuple[int, bool]
 ) -> None:
     """Every field that has a token is masked; more than the drawn ways are the first one of each."""
+    split, rescue = how_read
     mask = {**{path: first for path, (first, *_) in FIELDS.items()}, **hows, "_key": whole, "_headers": "null"}
     records, wanted = [], {}
     bad = dict(broken)
