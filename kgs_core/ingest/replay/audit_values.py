@@ -28,6 +28,7 @@ from kgs_core.lake.files.layout import as_kept
 from kgs_core.lake.files.row_digests import Digests, row_digests
 from kgs_core.lake.rule import NO_OFFSETS, LakeAudit, Offsets, TableAudit
 from kgs_core.lake.rule.audit import changed
+from kgs_core.lake.rule.table_owner import MASKED, refuse_other_secret
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.side_tables import side_tables_of
 from kgs_core.lake.topics.topic_table import value_columns
@@ -95,9 +96,12 @@ def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
     if rule.names_columns or rule.transform_arrow is not None:
         columns = columns_of(spec, lake)
         columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
+    masks = masks_of(spec)
+    if masks is not None:
+        refuse_other_secret(spec.table, lake.all_versions(spec.table).get(MASKED), masks.token)
     return TopicJob(
         spec.topic, topic_id, rule, spec.table, spec.dead_letters_table, schema, {},
-        columns=columns, registry=spec.registry, masks=masks_of(spec),
+        columns=columns, registry=spec.registry, masks=masks,
     )  # fmt: skip
 
 

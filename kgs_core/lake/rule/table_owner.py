@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from kgs_core.errors import UnsafeError
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.model import TopicId
 
@@ -17,6 +18,22 @@ MASKED = "kgs/masked"
 """Application id of a number that tells the secret that fields are hashed with from others; never changed."""
 _OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
 _POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
+
+
+def refuse_other_secret(table: str, stored: int | None, token: int | None) -> None:
+    """Refuse a secret that a table's hashes were not made with: equal values would become unlike.
+
+    Args:
+        stored: version of `MASKED`; None: the table has no hashes yet.
+        token: the secret's; None: nothing is hashed.
+
+    Raises:
+        UnsafeError: it is another one.
+    """
+    if None not in (stored, token) and stored != token:
+        raise UnsafeError(
+            f"table {table}: its fields were hashed with another lake.mask_secret: write that one, or name another table"
+        )
 
 
 def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:

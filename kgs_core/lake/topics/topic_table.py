@@ -15,7 +15,7 @@ from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.lake.rule.judgements import closed
 from kgs_core.lake.rule.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.lake.rule.route_tokens import ROUTED
-from kgs_core.lake.rule.table_owner import MASKED, STARTS, is_over
+from kgs_core.lake.rule.table_owner import MASKED, STARTS, is_over, refuse_other_secret
 from kgs_core.lake.topics.judgements import Judgements
 from kgs_core.lake.topics.shared_table import refuse_other_groups
 from kgs_core.lake.topics.side_tables import TRIES, SideTables
@@ -152,11 +152,7 @@ class TopicTable:
             stored = self._rows.versions([MASKED])[MASKED]
             if stored == token:
                 return
-            if stored is not None:
-                raise UnsafeError(
-                    f"table {self.spec.table}: its fields were hashed with another lake.mask_secret, and equal values "
-                    "would become unlike: write that one, or name another table"
-                )
+            refuse_other_secret(self.spec.table, stored, token)
             self._rows.commit({MASKED: None}, {MASKED: token}, ())
 
     def _numbers_of_letters(self, partitions: Collection[int]) -> dict[str, int]:

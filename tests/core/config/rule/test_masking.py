@@ -78,8 +78,8 @@ def test_a_field_of_key_or_headers_is_masked_there_too():
 
 
 def test_rows_keep_what_tells_them_apart():
-    newest = {"latest_by_key": {"table": "n", "key": ["s"], "tombstones": "ignore"}}
-    assert "latest_by_key: key 's' is masked so that keys become alike" in problems({"s": "truncate(3)"}, **newest)
+    newest = {"newest_rows": {"table": "n", "key": ["s"], "deletes": "ignore"}}
+    assert "newest_rows: key 's' is masked so that keys become alike" in problems({"s": "truncate(3)"}, **newest)
     assert not problems({"s": "hash"}, **newest)
     route = {"route": {"column": "s", "tables": {"x": "tx"}}}
     assert "route: column 's' is masked" in problems({"s": "hash"}, **route)
