@@ -98,10 +98,11 @@ class Pipeline:
         self.folder = folder
         self.bootstrap = bootstrap
         self.config = folder / "kgs.yaml"
+        lake = {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"}
         self._tree: dict[str, Any] = {
             "group": f"group-{folder.name}"[:100],
             "kafka": kafka or {"bootstrap_servers": bootstrap},
-            "lake": {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"},
+            "lake": {**lake, "mask_secret": "0123456789abcdef"},
             "registry": {"url": registry},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }

@@ -5,6 +5,7 @@ starts Python workers of either kind.
 """
 
 import datetime as dt
+import hmac
 import json
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
+from kgs_core.ingest.replay.redrive import Redrive
+from tests.core.ingest.masked_lake import everything_in
 from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
 from tests.system.test_shared_table import assert_exact
 from tests.topics import create_partitions
@@ -55,7 +58,9 @@ RULES += [
     {"pattern": r"ingest\.nestedspark-.*", **NESTED_RULE, "transform": "hooks:spark_nested"},
     {"pattern": r"ingest\.shared-.*", "table": "shared", "topic_column": "topic", **JSON_RULE},
 ]
-RULES.append({**RULES[-1], "pattern": r"ingest\.sharedspark-.*", "table": "sharedspark", **HOOKED["spark"]})
+MASKED = {**JSON_RULE, "mask": {"s": "hash", "_key": "hash"}}
+RULES += [{"pattern": rf"ingest\.masked{name}-.*", **MASKED, **HOOKED[name or "json"]} for name in ("", "spark")]
+RULES.append({**RULES[-3], "pattern": r"ingest\.sharedspark-.*", "table": "sharedspark", **HOOKED["spark"]})
 HOSTILE = "open(__file__ + '.was_run', 'w').close()\nraise ImportError('from the working directory')\n"
 
 
@@ -117,6 +122,19 @@ def test_several_topics_in_one_table(pipeline: Pipeline, consumer: ConsumerProce
     consumer.assert_alive()
     assert_exact(pipeline, topics, table)
     assert all(row["twice"] == 2 * row["i"] for row in pipeline.rows(table) if table == "sharedspark")
+
+
+def test_masked_fields_are_alike_in_both_processors(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    found = []
+    for topic in ("ingest.masked-a", "ingest.maskedspark-a"):
+        ingest(pipeline, consumer, topic, [*(b'{"i": %d, "s": "TOKEN%d"}' % (i, i % 7) for i in range(300)), b"{TOKEN"])
+        found.append(sorted((row["i"], row["s"], row["_key"]) for row in pipeline.rows(topic)))
+        redriven = Redrive(pipeline.settings, topic).run(dry_run=True)
+        assert (redriven.passed, dict(redriven.failed)) == (0, {"not_json": 1}), "read from Kafka once more"
+    assert found[0] == found[1]
+    wanted = [hmac.new(b"0123456789abcdef", b"TOKEN%d" % (i % 7), "sha256").hexdigest() for i in range(300)]
+    assert [s for _, s, _ in found[0]] == wanted
+    assert not [each for each in everything_in(pipeline.lake) if b"TOKEN" in each]
 
 
 @pytest.mark.parametrize("name", ["nested", "nestedspark"])

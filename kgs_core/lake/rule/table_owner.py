@@ -32,7 +32,7 @@ def refuse_other_secret(table: str, stored: int | None, token: int | None) -> No
     """
     if None not in (stored, token) and stored != token:
         raise UnsafeError(
-            f"table {table}: its fields were hashed with another lake.mask_secret: write that one, or name another table"
+            f"table {table}: its fields were hashed with another lake.mask_secret: write that, or name another table"
         )
 
 

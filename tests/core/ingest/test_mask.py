@@ -1,40 +1,41 @@
 """Masked fields: nothing of them is anywhere in the lake, and what is there is what a plain loop makes of them."""
 
-import hashlib
-import hmac
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fastavro
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.config import resolve_tables
 from kgs_core.errors import ConfigError, PermanentError, ProtocolError, UnsafeError
-from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.opening.topic_opener import TopicOpener, refuse_unmaskable
-from kgs_core.ingest.opening.topic_state import TopicState
+from kgs_core.ingest.opening.topic_opener import refuse_unmaskable
 from kgs_core.ingest.replay import letter_records, redrive
+from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.masks import Masks, masks_of
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import LogPart
-from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import OffsetRange, TopicId
-from kgs_core.ports import CommitOutcome
-from tests.group_offsets import MemoryOffsets
+from tests.core.ingest.masked_lake import (
+    SECRET,
+    MaskedLake,
+    MaskedRecord,
+    everything_in,
+    hashed,
+    ingested,
+    masked_row,
+    plainly,
+)
 from tests.kgs_yaml import kgs_yaml
-from tests.processing import process_topic
-from tests.sink import FakeRecord, Sink, TopicSink
+from tests.sink import TopicSink
 
-SECRET = "0123456789abcdef"
 COLUMNS = {
     "email": "string",
     "id": "long",
@@ -65,76 +66,6 @@ FIELDS = {
     "key_k": HOWS,
     "h": HOWS,
 }
-
-
-@dataclass(frozen=True)
-class MaskedRecord(FakeRecord):
-    """A record as it is given."""
-
-    content: bytes | None = None
-    of_key: bytes | None = None
-    header: bytes | None = None
-
-    def value(self) -> bytes | None:
-        return self.content
-
-    def key(self) -> bytes | None:
-        return self.of_key
-
-    def headers(self) -> Any:
-        return [] if self.header is None else [("h", self.header)]
-
-
-class MaskedLake:
-    """A consumer's hold on topic `t`, opened as consumers do it."""
-
-    rows, files = Sink.rows, Sink.files  # as a foreign reader would
-
-    def __init__(self, root: Path, secret: str = SECRET, **rule: Any) -> None:
-        lake = {"root": str(root), "mask_secret": secret}
-        self.settings = kgs_yaml(root, {"format": "json", **rule}, lake=lake)
-        self.spec = resolve_tables(self.settings, ["t"])["t"]
-        self.storage = Storage(str(root))
-        admin = SimpleNamespace(offsets=lambda tps, which: dict.fromkeys(tps, 0))
-        opener = TopicOpener(self.settings, open_lake(self.settings.lake), admin, MemoryOffsets(), None)  # type: ignore[arg-type]
-        self.state = TopicState(opener.open(self.spec, TopicId("id1"), 1))
-
-    def take(self, start: int, records: list[MaskedRecord]) -> None:
-        self.state.own(frozenset({0}))
-        spans = {0: OffsetRange(start, start + len(records))}
-        batch, _ = process_topic(self.storage, self.state.job(), records_of(records), spans)
-        assert self.state.table.commit(batch) is CommitOutcome.COMMITTED
-
-
-def hashed(value: bytes) -> bytes:
-    return hmac.new(SECRET.encode(), value, hashlib.sha256).digest()
-
-
-def plainly(how: str, value: Any) -> Any:
-    """What becomes of one value, or of each item of a list."""
-    if how == "null" or value is None:
-        return None
-    if isinstance(value, list):
-        return [plainly(how, each) for each in value]
-    if how != "hash":
-        return value[:2]
-    if isinstance(value, int):
-        return int.from_bytes(hashed(b"%d" % value)[:8], "big", signed=True)
-    return hashed(value.encode()).hex() if isinstance(value, str) else hashed(value)
-
-
-def masked_row(mask: dict[str, str], row: dict[str, Any]) -> dict[str, Any]:
-    """By a plain loop."""
-    out = dict(row)
-    for path, how in mask.items():
-        first, _, rest = path.partition(".")
-        if not rest or out.get(first) is None:
-            out[first] = plainly(how, out.get(first))
-        elif isinstance(out[first], list):
-            out[first] = [each and {**each, rest: plainly(how, each[rest])} for each in out[first]]
-        else:
-            out[first] = {**out[first], rest: plainly(how, out[first][rest])}
-    return out
 
 
 words = st.text('abcé日."\\ ', max_size=3).map(lambda end: f"~{end}")
@@ -173,25 +104,6 @@ BROKEN = [
     lambda text: b"",
     lambda text: None,
 ]
-
-
-def everything_in(folder: Path) -> Iterator[bytes]:
-    """All that lies in a lake: files as they are, and the values of columns, which are compressed there."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield path.read_bytes()
-        if path.suffix == ".parquet" and "_delta_log" not in path.parts:
-            for row in pq.ParquetFile(path).read().to_pylist():
-                yield repr(row).encode() + str(row).encode()
-
-
-def ingested(root: Path, records: list[MaskedRecord], mask: dict[str, str], split: int = 1, **rule: Any) -> MaskedLake:
-    """Committed in so many parts, each by a consumer of its own."""
-    step = -(-len(records) // split)
-    for start in range(0, len(records), step):
-        lake = MaskedLake(root, mask=mask, **rule)
-        lake.take(start, records[start : start + step])
-    return lake
 
 
 @settings(max_examples=40, deadline=None)
@@ -236,13 +148,9 @@ def test_nothing_of_a_masked_field_is_in_the_lake(
 
 @pytest.mark.parametrize("name", ["string", "raw", "avro"])
 def test_values_of_other_formats_are_masked_alike(tmp_path: Path, name: str) -> None:
-    import fastavro
-
     row = {"email": "a@TOKEN", "id": 7, "open": "yes", "tags": ["~~TOKEN", None]}
     rule: dict[str, Any] = {"format": name}
     if name == "avro":
-        from io import BytesIO
-
         out = BytesIO()
         fastavro.schemaless_writer(out, fastavro.parse_schema(dict(AVRO)), row)
         content = out.getvalue()
@@ -345,8 +253,6 @@ def test_a_job_without_its_masks_is_refused(tmp_path: Path) -> None:
 
 
 def test_errors_of_a_parser_say_nothing_of_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kgs_core.ingest.worker import sorted_records
-
     def fails(*_: object) -> None:
         raise ValueError("TOKEN")
 
