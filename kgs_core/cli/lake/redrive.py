@@ -41,8 +41,8 @@ def redrive(
     """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
 
     For records that were refused by a rule, a parser or a schema that has been fixed since. Each becomes a row once,
-    whether this is killed, run again or run by two at once. Consumers keep running, Kafka is not asked. The dead
-    letters stay where they are; an audit knows which have become rows.
+    whether this is killed, run again or run by two at once. Consumers keep running. Kafka is only
+    asked where the rule masks fields. The dead letters stay where they are; an audit knows which have become rows.
     """
     if where:
         raise ConfigError(["--where: was removed: use --code, --partition, --since and --until instead"])

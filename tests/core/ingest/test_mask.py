@@ -22,6 +22,7 @@ from kgs_core.ingest.worker.masks import Masks, masks_of
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import LogPart
+from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import OffsetRange, TopicId
 from tests.core.ingest.masked_lake import (
     SECRET,
@@ -33,6 +34,7 @@ from tests.core.ingest.masked_lake import (
     masked_row,
     plainly,
 )
+from tests.failpoints import KilledError
 from tests.kgs_yaml import kgs_yaml
 from tests.sink import TopicSink
 
@@ -186,8 +188,8 @@ def test_slices_and_nulls_of_nested_fields() -> None:
 def test_a_field_of_an_unfit_type_becomes_null() -> None:
     """A registry may give a field of a pattern's topic another type while consumers run."""
     table = pa.table({"a": pa.array([1], pa.int32()), "b": pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string()))})
-    masks = Masks(((("a",), "hash"), (("b", "k"), "hash")), SECRET.encode())
-    assert masks.masked(table).to_pylist() == [{"a": None, "b": None}]
+    fields = ((("a",), "hash"), (("b", "k"), "hash"))
+    assert Masks(fields, b"").masked(table).to_pylist() == [{"a": None, "b": None}]
 
 
 def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
@@ -197,7 +199,27 @@ def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
     with pytest.raises(UnsafeError, match=r"hashed with another lake\.mask_secret"):
         MaskedLake(tmp_path, SECRET[::-1], **rule)
     MaskedLake(tmp_path, SECRET[::-1], **{**rule, "mask": {"email": "null"}})
-    assert lake.state.table.spec.rule.mask == {"email": "hash"}
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_killed_beside_the_note_of_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:
+    """No row was made by it yet: whoever notes one first is right."""
+    rule = {"schema": COLUMNS, "mask": {"email": "hash"}}
+    note = TopicTable.note_secret
+
+    def killed(table: TopicTable, token: int | None) -> None:
+        if is_noted:
+            note(table, token)
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicTable, "note_secret", killed)
+        with pytest.raises(KilledError):
+            MaskedLake(tmp_path, **rule)
+    first, second = (SECRET, SECRET[::-1]) if is_noted else (SECRET[::-1], SECRET)
+    MaskedLake(tmp_path, first, **rule)
+    with pytest.raises(UnsafeError, match="hashed with another"):
+        MaskedLake(tmp_path, second, **rule)
 
 
 def seen(table: pa.Table, topic: str) -> pa.Table:
@@ -212,8 +234,7 @@ def test_a_transform_sees_masked_fields(tmp_path: Path) -> None:
 
 
 def test_a_secret_comes_from_its_file(tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    rule = {"format": "json", "schema": COLUMNS, "mask": {"email": "hash"}}
+    file, rule = tmp_path / "secret", {"format": "json", "schema": COLUMNS, "mask": {"email": "hash"}}
     lake = {"root": "/lake", "mask_secret": f"${{file:{file}}}"}
     spec = resolve_tables(kgs_yaml("/lake", rule, lake=lake), ["t"])["t"]
     with pytest.raises(PermanentError, match=r"lake: mask_secret: file .*: no such file"):
@@ -227,7 +248,7 @@ def test_a_secret_comes_from_its_file(tmp_path: Path) -> None:
 
 def test_columns_of_a_registry_must_have_the_field(tmp_path: Path) -> None:
     def refused(columns: pa.Schema, **rule: Any) -> str:
-        sink = TopicSink(Storage(str(tmp_path)), **{"format": "avro", "mask": {"email": "hash"}, **rule})
+        sink = TopicSink(Storage(str(tmp_path)), format="avro", mask={"email": "hash"}, **rule)
         try:
             refuse_unmaskable(sink.spec, columns)
         except ConfigError as e:
