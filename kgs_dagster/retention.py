@@ -1,11 +1,12 @@
 """Deletion of what Dagster itself would keep for ever: runs, events without a run, ticks.
 
-Dagster has a call for ticks and half of one for runs, and none for events without a run: that the range of its
-versions is bounded makes it safe to go at its tables, and tests do. What is deleted is deleted in small transactions,
-oldest first. So a daemon that writes meanwhile waits for moments only, and after a kill the next call goes on where
-this one ended.
+Dagster has a call for ticks and half of one for runs, and none for events without a run. This module alone goes at
+Dagster's own tables, where somebody has asked for it and Dagster's version is one that it was tested with
+(`unknown_tables`). What is deleted is deleted in small transactions, oldest first. So a daemon that writes meanwhile
+waits for moments only, and after a kill the next call goes on where this one ended.
 """
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,10 +18,21 @@ from dagster._core.scheduler.instigation import TickStatus
 
 from kgs_core.system.failpoints import failpoint
 
+TESTED = ((1, 13, 27), (1, 14))
+"""Versions of Dagster whose tables are known: from the first on, below the second."""
 _NO_RUN = ""
 _TELLING = (dg.DagsterEventType.ASSET_MATERIALIZATION.value, dg.DagsterEventType.ASSET_OBSERVATION.value)
 _AT_ONCE = 500
 """Rows a transaction; also below the number of variables that any SQLite takes."""
+
+
+def unknown_tables(version: str = dg.__version__) -> str | None:
+    """Why Dagster's own tables are left alone, in one line; None where they are as they were tested."""
+    first, end = TESTED
+    if first <= tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < end:
+        return None
+    tested = f"{'.'.join(map(str, first))} and later, below {'.'.join(map(str, end))}"
+    return f"Dagster {version}: its tables are left alone, events without a run stay: kgs was tested with {tested}"
 
 
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:

@@ -21,6 +21,7 @@ CONFIG = "KGS_CONFIG"
 DEFAULT_CONFIG = Path("kgs.yaml")
 OWNERS = "KGS_OWNERS"
 """Who is asked about an asset: addresses, or teams as `team:NAME`, with commas between."""
+PRUNE_EVENTS = "KGS_PRUNE_EVENTS"
 DEFAULT_OWNERS = ("team:kgs",)
 _OWNER = re.compile(r"team:\S+|[^\s@:]+@[^\s@:]+\.[^\s@:]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
@@ -96,6 +97,14 @@ def owners() -> tuple[str, ...]:
     if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
         raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
     return found or DEFAULT_OWNERS
+
+
+def prunes_events() -> bool:
+    """Whether old events are deleted in Dagster's own tables; a ConfigError for what is neither 0 nor 1."""
+    found = os.environ.get(PRUNE_EVENTS) or "0"
+    if found not in ("0", "1"):
+        raise ConfigError([f"{PRUNE_EVENTS}: {found!r}: write 1 to have old events deleted, or leave it out"])
+    return found == "1"
 
 
 def name_groups(loaded: Sequence[tuple[Settings, Path]]) -> tuple[GroupConfig, ...]:

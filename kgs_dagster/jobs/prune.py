@@ -11,9 +11,16 @@ from kgs_dagster.assets.control_loop import control_loop_keys
 from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.jobs.shape import op_job
 from kgs_dagster.launch import GROUP
-from kgs_dagster.retention import days_ago, delete_looks, delete_run, delete_ticks, tells_how_it_is
-from kgs_dagster.run_process import DAY_S, ENDED, claim_run
-from kgs_dagster.settings import GroupConfig
+from kgs_dagster.retention import (
+    days_ago,
+    delete_looks,
+    delete_run,
+    delete_ticks,
+    tells_how_it_is,
+    unknown_tables,
+)
+from kgs_dagster.run_process import DAY_S, ENDED, claim_run, failures_named
+from kgs_dagster.settings import GroupConfig, prunes_events
 
 TICKING = (
     "partition_load_sensor",
@@ -45,10 +52,18 @@ class PruneConfig(dg.Config):
     keep_days: float = Field(default=14, gt=0, description="Runs that ended as they should.")
     keep_failed_days: float = Field(default=60, gt=0, description="Runs that failed.")
     keep_looks_days: float = Field(
-        default=3, gt=0, description="What sensors record without a run: up to one event a table and minute."
+        default=3,
+        gt=0,
+        description="With `events`: what sensors record without a run, up to one event a table and minute.",
     )
     keep_ticks_days: float = Field(default=30, gt=0, description="Ticks that asked for something, or failed.")
     keep_skipped_ticks_days: float = Field(default=1, gt=0, description="Ticks that asked for nothing.")
+    events: bool | None = Field(
+        default=None,
+        description="Also delete in Dagster's own tables what it has no call for: events without a run, all that is "
+        "left of a deleted run, old runs that were started from an asset's page. None: if the code location has "
+        "KGS_PRUNE_EVENTS=1.",
+    )
 
 
 def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -> dg.JobDefinition:
@@ -58,16 +73,20 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
     def prune_runs(context: dg.OpExecutionContext, config: PruneConfig) -> None:
         claim_run(context.instance, context.run_id)
         now = clock()
+        with failures_named():
+            in_tables = prunes_events() if config.events is None else config.events
+        if in_tables and (why := unknown_tables()):
+            context.log.warning(why)
+            in_tables = False
         runs, failed = 0, dict[str, str]()
-        for run_id in _old_runs(context.instance, group, config, now):
+        for run_id in _old_runs(context.instance, group, config, now, by_hand=in_tables):
             try:
-                delete_run(context.instance, run_id)
+                (delete_run if in_tables else dg.DagsterInstance.delete_run)(context.instance, run_id)
                 runs += 1
             except Exception as e:  # noqa: BLE001 - of whatever kind: one run keeps no other one
                 failed[run_id] = str(e)
-        seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics, *asset.sides.values())]
-        keys = [*seen, *control_loop_keys(group)]
-        looks = delete_looks(context.instance, keys, days_ago(config.keep_looks_days, now))
+        before = days_ago(config.keep_looks_days, now)
+        looks = delete_looks(context.instance, _seen(group), before) if in_tables else 0
         names = {*(f"{name}{group.suffix}" for name in TICKING), *TICKING_FOR_ALL}
         origin = context.run.remote_job_origin
         repository = origin.repository_origin.get_selector_id() if origin is not None else None
@@ -86,7 +105,15 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
     return op_job(group, "prune_runs_job", "prune", prune_runs, about, DAY_S)
 
 
-def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float) -> Iterable[str]:
+def _seen(group: GroupConfig) -> list[dg.AssetKey]:
+    """Assets of which sensors record something."""
+    seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics, *asset.sides.values())]
+    return [*seen, *control_loop_keys(group)]
+
+
+def _old_runs(
+    instance: dg.DagsterInstance, group: GroupConfig, config: PruneConfig, now: float, *, by_hand: bool
+) -> Iterable[str]:
     failed = [dg.DagsterRunStatus.FAILURE]
     others = [status for status in ENDED if status not in failed]
     kept = {run_id for job in ASSET_JOBS for run_id in _good(instance, group, f"{job}{group.suffix}", limit=1)}
@@ -94,8 +121,10 @@ def _old_runs(instance: dg.DagsterInstance, group: GroupConfig, config: PruneCon
     for statuses, days in ((others, config.keep_days), (failed, config.keep_failed_days)):
         old = dg.RunsFilter(tags={GROUP: group.name}, statuses=statuses, updated_before=days_ago(days, now))
         yield from (run_id for run_id in instance.get_run_ids(old) if run_id not in kept)
-        by_hand = dg.RunsFilter(job_name=BY_HAND, statuses=statuses, updated_before=days_ago(days, now))
-        for run in instance.get_runs(by_hand):
+        if not by_hand:  # whether one is the newest of something, only Dagster's tables say
+            continue
+        from_pages = dg.RunsFilter(job_name=BY_HAND, statuses=statuses, updated_before=days_ago(days, now))
+        for run in instance.get_runs(from_pages):
             if _is_of(group, run) and not tells_how_it_is(instance, run.run_id):
                 yield run.run_id
 

@@ -29,7 +29,7 @@ DAY_S = 86_400
 KEPT_DAYS = 2
 CONFIG = {"ops": {"prune_runs": {"config": {
     "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "keep_ticks_days": KEPT_DAYS,
-    "keep_skipped_ticks_days": 1,
+    "keep_skipped_ticks_days": 1, "events": True,
 }}}}  # fmt: skip
 START_S = 1_800_000_000.0
 TABLE = group().key("lake", "bronze", "orders")
@@ -58,10 +58,11 @@ def add_tick(instance, origin, status, at_s):
     instance.create_tick(TickData(*about, run_ids=[], selector_id=selector))
 
 
-def pruned(instance, **how):
+def pruned(instance, events=True, **how):
     """The run of the job, as of now."""
     job = prune_runs_job(group(), get_current_timestamp)
-    return job.execute_in_process(instance=instance, raise_on_error=False, **how)
+    config = {} if events is None else {"ops": {"prune_runs": {"config": {"events": events}}}}
+    return job.execute_in_process(instance=instance, raise_on_error=False, **{"run_config": config, **how})
 
 
 def kept(instance, runs):
@@ -206,6 +207,43 @@ def test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_eac
     with freeze_time(START_S + 100 * DAY_S):
         assert pruned(local_instance).success
     assert kept(local_instance, [*runs, *others]) == [*runs[1:], *others]
+
+
+@pytest.mark.parametrize(
+    ("events", "environ", "version", "left"),
+    [
+        (None, None, dg.__version__, 3),
+        (False, "1", dg.__version__, 3),
+        (None, "1", dg.__version__, 1),
+        (True, None, "1.14.0", 3),
+        (True, None, "1.13.26", 3),
+    ],
+)
+def test_its_own_tables_are_touched_where_asked_for_and_known(
+    local_instance, monkeypatch, events, environ, version, left
+):
+    """Old runs go by Dagster's own call in any case."""
+    if environ is not None:
+        monkeypatch.setenv("KGS_PRUNE_EVENTS", environ)
+    why = retention.unknown_tables(version)
+    monkeypatch.setattr(prune, "unknown_tables", lambda: why)
+    with freeze_time(START_S):
+        old = pruned(local_instance).run_id
+        for _ in range(3):
+            local_instance.report_runless_asset_event(dg.AssetMaterialization(TABLE))
+    with freeze_time(START_S + 100 * DAY_S):
+        done = pruned(local_instance, events)
+    assert done.success
+    assert kept(local_instance, [old]) == []
+    assert len(local_instance.fetch_materializations(TABLE, 9).records) == left
+    said = [entry.user_message for entry in local_instance.all_logs(done.run_id) if version in entry.user_message]
+    assert len(said) == (version != dg.__version__)
+
+
+def test_a_wrong_wish_is_named(monkeypatch, local_instance):
+    monkeypatch.setenv("KGS_PRUNE_EVENTS", "yes")
+    done = pruned(local_instance, events=None)
+    assert "KGS_PRUNE_EVENTS: 'yes': write 1" in str(done.get_step_failure_events())
 
 
 def test_a_run_that_cannot_be_deleted_keeps_no_other_one(local_instance, monkeypatch):
