@@ -13,7 +13,6 @@ from kgs_dagster.assets.catalog import catalog_assets
 from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
-from kgs_dagster.assets.group_plan import group_plan_asset
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.assets.side_tables import side_assets
@@ -34,9 +33,11 @@ from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
 from kgs_dagster.jobs.lake import latest_by_key_job
+from kgs_dagster.jobs.plan_group import plan_group_job
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.jobs.shape import Job
+from kgs_dagster.launch import GROUP
 from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors.complete_hours import complete_hours_sensor, hours_assets
 from kgs_dagster.sensors.partition_load import partition_load_sensor
@@ -67,9 +68,12 @@ def build_defs(
     return dg.Definitions.merge(*parts) if parts else dg.Definitions()
 
 
-def _owned(assets: Sequence[Asset]) -> list[Asset]:
-    named = owners()
-    return list(dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=named), assets))
+def _owned(assets: Sequence[Asset], group: GroupConfig | None = None) -> list[Asset]:
+    """Assets with what a user looks for them by: who is asked about them, and whose they are."""
+    named, tags = owners(), {GROUP: group.name} if group is not None else {}
+    return list(
+        dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=named, tags={**spec.tags, **tags}), assets)
+    )
 
 
 def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
@@ -91,7 +95,7 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     daily = bill_job(group)
     derived = latest_by_key_job(group)
-    by_hand: list[Job] = [redrive_job(group), *([derived] if derived is not None else [])]
+    by_hand: list[Job] = [redrive_job(group), plan_group_job(group), *([derived] if derived is not None else [])]
     jobs: list[Job] = [*control_jobs, *scheduled.values(), *by_hand, daily]
     hours = hours_assets(group)
     common = dg.Definitions(
@@ -103,8 +107,8 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
                 *latest_assets(group),
                 *catalog_assets(group),
                 bill_asset(group),
-                group_plan_asset(group),
-            ]
+            ],
+            group,
         ),
         asset_checks=[lake_checks(group), bad_records_checks(group)],
         jobs=jobs,
@@ -120,11 +124,12 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     if not group.is_controlled_here:
         return common
     control = dg.Definitions(
-        assets=_owned(control_loop_assets(group)),
+        assets=_owned(control_loop_assets(group), group),
         asset_checks=[control_loop_checks(group), group_alert_checks(group)],
         sensors=[partition_load_sensor(group, control_jobs)],
     )
     return dg.Definitions.merge(common, control)
 
 
-defs = build_defs(experiments=True)
+_groups = configured_groups()
+defs = build_defs(groups=_groups, experiments=not _groups or experiment_settings().folder is not None)

@@ -81,6 +81,7 @@ class DagsterHome:
         return kept | {
             "DAGSTER_HOME": str(self.directory),
             "KGS_CONFIG": str(config_file),
+            "KGS_EXPERIMENTS": str(self.directory / "experiments"),
             "DAGSTER_GRPC_TIMEOUT_SECONDS": str(_RUN_START_TIMEOUT_S),  # several runs may start on two cores at once
         }
 

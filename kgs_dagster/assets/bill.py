@@ -8,6 +8,7 @@ import dagster as dg
 
 from kgs_core.config import Settings
 from kgs_core.errors import TransientError
+from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import bullets, table
 from kgs_dagster.run_process import claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
@@ -50,6 +51,8 @@ def bill_asset(group: GroupConfig, make_bill: MakeBill = make_bill) -> dg.Assets
 
     @dg.asset(
         key=group.key(BILL),
+        # The load is that of the topics, which are only observed: no bill of a day that is over turns stale
+        deps=[topic for asset in lake_layout(group) for topic in asset.topics],
         partitions_def=DAYS,
         description="What the group's consumers have used in a day, beside what Kafka's own assignment, KEDA and MWF "
         "would have used on that day's load at the same p99 latency.",

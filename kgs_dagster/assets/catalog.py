@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_dagster.assets.lake import GROUP_TAG, lake_layout
+from kgs_dagster.assets.lake import lake_layout
 from kgs_dagster.metadata import table
 from kgs_dagster.run_process import claim_run, fail_if, failures_named
 from kgs_dagster.settings import GroupConfig
@@ -50,7 +50,6 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
                 "what `kgs register` does. Materialized where all of them are there; what is not is tried again.",
                 group_name=f"lake{group.suffix}",
                 kinds={_KINDS.get(catalog.kind, catalog.kind)},
-                tags={GROUP_TAG: group.name},
                 skippable=True,
             )
         ],

@@ -11,7 +11,7 @@ import dagster as dg
 from kgs_core.model import grouped
 from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
-from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN
+from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, code_version
 from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.metadata import bullets
 from kgs_dagster.run_process import failures_named
@@ -44,6 +44,7 @@ def report_assets() -> list[dg.AssetsDefinition]:
 def _summary() -> dg.AssetsDefinition:
     @dg.asset(
         key=SUMMARY,
+        code_version=code_version(),
         deps=[PACKING_RUN],
         check_specs=[
             dg.AssetCheckSpec(
@@ -148,7 +149,14 @@ def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
 
 
 def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.AssetsDefinition:
-    @dg.asset(key=key, deps=[SUMMARY], description=about, group_name=GROUP_NAME, kinds={"svg"})
+    @dg.asset(
+        key=key,
+        code_version=code_version(),
+        deps=[SUMMARY],
+        description=about,
+        group_name=GROUP_NAME,
+        kinds={"svg"},
+    )
     def report(
         context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
     ) -> dg.MaterializeResult[None]:

@@ -7,10 +7,14 @@ the byte.
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
+import kgs_core
 from kgs_core.errors import ConfigError
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.experiment_resource import POOL, ExperimentResource
@@ -27,6 +31,17 @@ if TYPE_CHECKING:
 GROUP_NAME = "experiments"
 WORKLOAD = dg.AssetKey([GROUP_NAME, "workload"])
 PACKING_RUN = dg.AssetKey([GROUP_NAME, "packing_run"])
+_DECIDING = ("packing", "simulation", "experiments")
+"""Rooms of the core whose code decides what an experiment gives."""
+
+
+@cache
+def code_version(root: Path = Path(kgs_core.__file__).parent) -> str:
+    """Version of the code that results follow from: Dagster calls what another one has made stale."""
+    found = sha256()
+    for path in sorted(path for room in _DECIDING for path in (root / room).rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]:
@@ -40,6 +55,7 @@ def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]
 def _workload() -> dg.AssetsDefinition:
     @dg.asset(
         key=WORKLOAD,
+        code_version=code_version(),
         partitions_def=WORKLOADS,
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
@@ -64,6 +80,7 @@ def _workload() -> dg.AssetsDefinition:
 def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
     @dg.asset(
         key=PACKING_RUN,
+        code_version=code_version(),
         deps=[WORKLOAD],
         partitions_def=run_partitions(settings.baselines),
         backfill_policy=dg.BackfillPolicy.single_run(),

@@ -30,7 +30,6 @@ QUIET_S = 300.0
 FRESHNESS = dg.FreshnessPolicy.time_window(
     warn_window=timedelta(seconds=3 * QUIET_S), fail_window=timedelta(seconds=6 * QUIET_S)
 )
-GROUP_TAG = "kgs/group"
 _REGEX_PART = re.compile(r"\\(.)|\.[*+]|([^A-Za-z0-9._-])")
 
 
@@ -124,7 +123,6 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 description=f"Kafka {what}. Written by others; group {group.name} reads it. Observed now and then.",
                 group_name=f"lake{group.suffix}",
                 kinds={"kafka"},
-                tags={GROUP_TAG: group.name},
                 metadata=topic_columns(rule),
             )
             for rule, topic, what in zip(asset.rules, asset.topics, sources, strict=True)
@@ -138,7 +136,6 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 "once. Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
                 group_name=f"lake{group.suffix}",
                 kinds=table_kinds(group),
-                tags={GROUP_TAG: group.name},
                 metadata=table_metadata(group, asset),
                 freshness_policy=FRESHNESS,
             )

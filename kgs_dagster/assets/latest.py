@@ -8,7 +8,7 @@ import dagster as dg
 from kgs_core.config import Settings, TopicRule
 from kgs_core.errors import KgsError
 from kgs_dagster.assets.columns import derived_columns
-from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
+from kgs_dagster.assets.lake import LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.metadata import table
 from kgs_dagster.run_process import claim_run, fail_if
 from kgs_dagster.settings import GroupConfig
@@ -73,7 +73,6 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         f"{asset.table.path[-1]}: what `kgs materialize` does.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
-        tags={GROUP_TAG: group.name},
         metadata={**storage_metadata(group, asset.rule, latest.table), **columns},
         skippable=True,
     )

@@ -9,7 +9,6 @@ from kgs_core.config.rule.routing import text_of
 from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.columns import own_columns
 from kgs_dagster.assets.lake import (
-    GROUP_TAG,
     LakeAsset,
     Seen,
     is_no_news,
@@ -71,7 +70,6 @@ def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
         f"exactly once. All others are in {asset.table.path[-1]}, whose check is of both.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
-        tags={GROUP_TAG: group.name},
         metadata=table_metadata(group, asset) | storage_metadata(group, asset.rule, path),
     )
 

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath
+from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
-from kgs_dagster.assets.experiments import PACKING_RUN
+from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.jobs.shape import AssetJob, Job
 from kgs_dagster.launch import ROLE
@@ -76,10 +77,15 @@ def _register_job() -> dg.JobDefinition:
     def register_workload(
         context: dg.OpExecutionContext, config: WorkloadConfig, kgs_experiment_resource: ExperimentResource
     ) -> None:
+        folder = kgs_experiment_resource.open(context.instance)
         with failures_named():
-            keys = _keys(config, kgs_experiment_resource, kgs_experiment_resource.open(context.instance))
+            keys = _keys(config, kgs_experiment_resource, folder)
         new = unregistered(context.instance, keys)
         register(context.instance, new)
+        for key in new if config.file else ():  # it is there for good: experiment runs have it upstream from now on
+            load, conditions = kgs_experiment_resource.load(folder, key)
+            about = figures.of_load(load, conditions, folder.workload_file(key))
+            context.log_event(dg.AssetMaterialization(WORKLOAD, partition=key, metadata=about))
         context.log.info(f"{len(new)} new of {len(keys)}: {', '.join(keys)}")
         context.add_output_metadata({"registered": len(new)})
 

@@ -13,7 +13,7 @@ from kgs_dagster.assets.control_loop import ASSIGNMENT, control_loop_keys
 from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.jobs.shape import AssetJob, asset_job
-from kgs_dagster.launch import ATTEMPT, GROUP, ROLE
+from kgs_dagster.launch import ATTEMPT, GROUP, REASON, ROLE
 from kgs_dagster.resources import UNFINISHED, RebalanceConfig, rebalance_key
 from kgs_dagster.run_process import ENDED, NOT_ENDED, database, end_hung_run
 from kgs_dagster.settings import GroupConfig
@@ -83,6 +83,7 @@ def rebalance_run_request(
             REBALANCE: group.name,
             TARGET: before,
             ATTEMPT: str(config.attempt),
+            REASON: config.reason,
         },
     )
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kgs_core.config import Settings
 from kgs_dagster.jobs.shape import op_job
+from kgs_dagster.launch import TABLE
 from kgs_dagster.metadata import table
 from kgs_dagster.run_process import DAY_S, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
@@ -44,7 +45,7 @@ def redrive_job(group: GroupConfig, redrive: RedriveTable = redrive_table) -> dg
 
     @dg.op(name=f"redrive_table{group.suffix}", out=dg.Out(dg.Nothing))
     def redrive_letters(context: dg.OpExecutionContext, config: RedriveConfig) -> None:
-        claim_run(context.instance, context.run_id)
+        claim_run(context.instance, context.run_id, {TABLE: config.table})
         with failures_named():
             found = redrive(group.settings, config)
         context.add_output_metadata(_metadata(found))

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.errors import one_line
 from kgs_core.lake.rule.completeness import HOUR_MS
-from kgs_dagster.assets.lake import GROUP_TAG, LakeAsset, lake_layout, storage_metadata, table_kinds
+from kgs_dagster.assets.lake import LakeAsset, lake_layout, storage_metadata, table_kinds
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
 
@@ -76,7 +76,6 @@ def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
         "timestamp; again when a later one has come. `kgs complete` says how far the table is.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
-        tags={GROUP_TAG: group.name},
         metadata=storage_metadata(group, asset.rule, asset.rule.table),
     )
 

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import dagster as dg
+import pytest
 import yaml
 from dagster._core.workspace.autodiscovery import loadable_targets_from_python_file
 
@@ -62,14 +63,16 @@ def test_definitions_load_with_an_empty_environment(tmp_path):
     assert done.stderr == "", "a warning would be told by every run"
 
 
-def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path):
+@pytest.mark.parametrize("environ", [{}, {"KGS_EXPERIMENTS": "lab"}])
+def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heavy(tmp_path, environ):
+    """The experiments only where somebody has asked for them: else they stand in the lineage as never made."""
     (tmp_path / "kgs.yaml").write_text(YAML)
-    done = loaded(tmp_path, KGS_EXPERIMENTS="lab")
+    done = loaded(tmp_path, **environ)
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
     assert heavy == "", "every run pays for what the definitions import: import these inside functions"
-    first = "bill_job consumer_job experiments_job experiments_report_job lake_audit_job"
-    assert jobs == f"{first} lake_maintenance_job prune_runs_job rebalance_job redrive_job register_workload_job"
+    ours = "bill_job consumer_job lake_audit_job lake_maintenance_job plan_group_job prune_runs_job rebalance_job"
+    assert jobs.split() == sorted([*ours.split(), "redrive_job", *(EXPERIMENTS.split() if environ else [])])
 
 
 def test_a_configuration_that_is_wrong_is_reported_in_its_own_words(tmp_path):
@@ -86,7 +89,7 @@ def test_several_groups_share_no_name():
     assert repository.get_job("rebalance_job_a_b").executor_def.name == "in_process"
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
     names = [*jobs, *(each.name for each in (*repository.sensor_defs, *repository.schedule_defs))]
-    assert len(names) == 30
+    assert len(names) == 32
     assert all(name.endswith(("_a_b", "_c_d")) for name in names)
     assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
 
@@ -113,7 +116,9 @@ def test_everything_says_what_it_is_and_every_asset_who_is_asked_about_it(monkey
         return build_defs(groups=[group(topics=LATEST)], experiments=True)
 
     specs = definitions().resolve_all_asset_specs()
-    assert len(specs) == 17, "the control loop, three tables, two topics, a bill, a plan of others, the experiments"
+    assert len(specs) == 16, "the control loop, three tables, two topics, a bill, the experiments"
+    tags = {spec.key.path[0]: spec.tags.get("kgs/group") for spec in specs}
+    assert tags == {"g": "g", "experiments": None}
     needed = ("description", "kinds", "owners", "group_name")
     assert [(spec.key, name) for spec in specs for name in needed if not getattr(spec, name)] == []
     assert {tuple(spec.owners) for spec in specs} == {("team:kgs",)}

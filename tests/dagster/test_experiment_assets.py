@@ -7,13 +7,16 @@ import dagster as dg
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.workload import parse_key
+from kgs_dagster.assets import experiments
 from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
-from kgs_dagster.assets.experiments import WORKLOAD
+from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
 from kgs_dagster.partitions import front_names, published_keys, register, run_keys, run_partitions, unregistered
@@ -215,6 +218,8 @@ def test_without_runs_there_is_no_report_and_without_latency_none_to_draw(room):
 def test_a_recorded_load_is_registered_once_kept_and_packed(room, week):
     for _ in range(2):
         assert room.register(file=str(week), unit_capacity=100, capacity=2e6).success, "the same again is no mistake"
+    (told,) = room.instance.fetch_materializations(WORKLOAD, 9).records
+    assert (told.partition_key, told.asset_materialization.metadata["is_recorded"].value) == ("week", True)
     week.write_text(CSV.replace("70", "71"))
     assert "another load has that name" in why(room.register(file=str(week), unit_capacity=100, capacity=2e6))
     week.unlink()
@@ -286,3 +291,36 @@ def test_every_algorithm_of_the_registry_is_a_partition():
     assert dimension.get_partition_keys() == [*ALGORITHMS, *front_names(), "kafka:9", "keda"]
     assert front_names()[0] == "search@fewest"
     assert front_names()[-1] == "search@0.3"
+
+
+def test_results_of_other_code_are_stale(room, monkeypatch):
+    cells = {WORKLOAD: LOADS[0], PACKING_RUN: f"mwf|{LOADS[0]}"}
+
+    def states():
+        graph = build_defs(groups=[], experiments=True).get_repository_def().asset_graph
+        found = CachingStaleStatusResolver(room.instance, graph, LoadingContextForTest(room.instance))
+        return {found.get_status(key, partition).value for key, partition in cells.items()}
+
+    workload = build_defs(groups=[], experiments=True).resolve_assets_def(WORKLOAD)
+    assert states() == {"MISSING"}
+    assert dg.materialize([workload], partition_key=LOADS[0], instance=room.instance).success
+    assert room.job("experiments_job", partition_key=cells[PACKING_RUN]).success
+    assert states() == {"FRESH"}
+    monkeypatch.setattr(experiments, "code_version", lambda: "of a later release")
+    assert states() == {"STALE"}
+
+
+def test_the_version_is_that_of_the_code_that_decides(tmp_path):
+    for name in ("packing/search.py", "simulation/replay.py", "cli/main.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("1")
+
+    def version():
+        experiments.code_version.cache_clear()
+        return experiments.code_version(tmp_path)
+
+    first = version()
+    (tmp_path / "cli/main.py").write_text("2")
+    assert version() == first
+    (tmp_path / "packing/search.py").write_text("2")
+    assert version() != first

@@ -1,4 +1,4 @@
-"""The plan for a consumer group that kgs does not read by: what `kgs plan --group NAME` says, on demand."""
+"""Job that plans for a consumer group that kgs does not read by: what `kgs plan --group NAME` says, by hand."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -7,14 +7,14 @@ import dagster as dg
 from pydantic import Field
 
 from kgs_core.config import Settings
+from kgs_dagster.jobs.shape import op_job
 from kgs_dagster.metadata import bullets, table
-from kgs_dagster.run_process import claim_run, failures_named
+from kgs_dagster.run_process import DAY_S, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
     from kgs_core.api.plans import PlanReport
 
-GROUP_PLAN = "group_plan"
 MakePlan = Callable[[Settings, str], "PlanReport"]
 _COLUMNS = {
     "consumer": "int",
@@ -44,23 +44,21 @@ def make_plan(settings: Settings, group: str) -> "PlanReport":
     return plan(settings, group=group)
 
 
-def group_plan_asset(group: GroupConfig, make_plan: MakePlan = make_plan) -> dg.AssetsDefinition:
-    """The asset; materialize it by hand, and name the group in the launchpad."""
+def plan_group_job(group: GroupConfig, make_plan: MakePlan = make_plan) -> dg.JobDefinition:
+    """A job and no asset: nobody needs it made, and an asset would be shown as missing for ever."""
 
-    @dg.asset(
-        key=group.key(GROUP_PLAN),
-        description="How many consumers another consumer group needs, who would read what, and what is wrong today. "
-        "Name the group in the launchpad; nothing is changed.",
-        group_name=f"control_loop{group.suffix}",
-        kinds={"kafka"},
-    )
-    def group_plan(context: dg.AssetExecutionContext, config: OtherGroup) -> dg.MaterializeResult[None]:
-        claim_run(context.instance, context.run.run_id)
+    @dg.op(name=f"plan_group{group.suffix}", out=dg.Out(dg.Nothing))
+    def plan_group(context: dg.OpExecutionContext, config: OtherGroup) -> None:
+        claim_run(context.instance, context.run_id)
         with failures_named():
             found = make_plan(group.settings, config.group)
-        return dg.MaterializeResult(metadata=metadata_of(found.to_dict()))
+        context.add_output_metadata(metadata_of(found.to_dict()))
 
-    return group_plan
+    about = (
+        "How many consumers another consumer group needs, who would read what, and what is wrong today. Name the group "
+        "in the launchpad; nothing is changed."
+    )
+    return op_job(group, "plan_group_job", "plan", plan_group, about, DAY_S / 24)
 
 
 def metadata_of(plan: dict[str, Any]) -> dict[str, Any]:

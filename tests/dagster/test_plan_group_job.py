@@ -2,23 +2,20 @@
 
 from random import Random
 
-import dagster as dg
-
 from kgs_core.api.plans import PlanReport
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import TopicPartition
 from kgs_core.planning.group_load import Look, group_load
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Group, make_plan
-from kgs_dagster.assets.group_plan import group_plan_asset
+from kgs_dagster.jobs.plan_group import plan_group_job
 from tests.dagster.groups import group
-from tests.dagster.results import WHY, failure, recorded, refusing
+from tests.dagster.results import WHY, failure, output, refusing
 
 
 def run(instance, make):
-    asset = group_plan_asset(group(), make)
-    config = {"ops": {asset.node_def.name: {"config": {"group": "orders-app"}}}}
-    return dg.materialize([asset], instance=instance, run_config=config, raise_on_error=False)
+    config = {"ops": {"plan_group": {"config": {"group": "orders-app"}}}}
+    return plan_group_job(group(), make).execute_in_process(instance=instance, run_config=config, raise_on_error=False)
 
 
 def test_a_plan_is_recorded_as_far_as_it_is_known(instance):
@@ -34,7 +31,7 @@ def test_a_plan_is_recorded_as_far_as_it_is_known(instance):
         found = make_plan(Load({a: 10.0, b: 10.0}), Group(seen.current), packing, lambda: Random(1))
         return PlanReport(**{name: getattr(found, name) for name in found.__dataclass_fields__}, seen=seen)
 
-    found = recorded(run(instance, make))["group_plan"]
+    found = output(run(instance, make))
     assert asked == [("g", "orders-app")]
     assert (found["group"], found["members_now"], found["consumers_needed"], found["moves"]) == ("orders-app", 2, 1, 1)
     assert "2 members where 1 would do" in found["advice"]
@@ -43,4 +40,4 @@ def test_a_plan_is_recorded_as_far_as_it_is_known(instance):
 
 
 def test_a_group_that_cannot_be_seen_is_one_line(instance):
-    assert failure(run(instance, refusing)) == ("group_plan", WHY)
+    assert failure(run(instance, refusing)) == ("plan_group", WHY)
