@@ -1,9 +1,9 @@
-"""Deletion of what Dagster itself would keep for ever: runs, events without a run, ticks.
+"""Deletion of what Dagster itself would keep for ever: runs, and events without a run.
 
-Dagster has a call for ticks and half of one for runs, and none for events without a run. This module alone goes at
-Dagster's own tables, where somebody has asked for it and Dagster's version is one that it was tested with
-(`unknown_tables`). What is deleted is deleted in small transactions, oldest first. So a daemon that writes meanwhile
-waits for moments only, and after a kill the next call goes on where this one ended.
+Dagster has half a call for runs, and none for events without a run; ticks it deletes itself (`dagster.yaml`). This
+module alone goes at Dagster's own tables, where somebody has asked for it and Dagster's version is one that it was
+tested with (`unknown_tables`). What is deleted is deleted in small transactions, oldest first. So a daemon that writes
+meanwhile waits for moments only, and after a kill the next call goes on where this one ended.
 """
 
 import re
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.scheduler.instigation import TickStatus
 
 from kgs_core.system.failpoints import failpoint
 
@@ -167,30 +166,6 @@ def _in_parts(connect: Callable[[], Any], old: Any, delete: Callable[[Any, list[
             return count
         count += len(ids)
         failpoint("looks-half-deleted")
-
-
-def delete_ticks(
-    instance: dg.DagsterInstance,
-    names: Collection[str],
-    before: datetime,
-    *,
-    skipped: bool,
-    repository: str | None = None,
-) -> None:
-    """Delete old ticks of sensors and schedules; of those that have begun and not ended none.
-
-    Args:
-        before: what is older goes.
-        repository: id of the one that they are of, since others may have some of the same names; None: of any.
-        skipped: only those that asked for nothing; else only the others.
-    """
-    if instance.schedule_storage is None:  # one in memory
-        return
-    statuses = [TickStatus.SKIPPED] if skipped else [TickStatus.SUCCESS, TickStatus.FAILURE]
-    for state in instance.all_instigator_state():
-        own = repository is None or state.origin.repository_origin.get_selector_id() == repository
-        if state.name in names and own:
-            instance.purge_ticks(state.instigator_origin_id, state.selector_id, before.timestamp(), statuses)
 
 
 def days_ago(days: float, now: float) -> datetime:

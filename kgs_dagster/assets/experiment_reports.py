@@ -31,6 +31,15 @@ FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
 LATENCY = dg.AssetKey([GROUP_NAME, "latency_comparison"])
 BILL = dg.AssetKey([GROUP_NAME, "bill"])
 COMPLETE = "no_run_missing"
+FOLLOWS = (
+    dg.AutomationCondition.any_deps_updated()
+    & ~dg.AutomationCondition.any_deps_in_progress()
+    & ~dg.AutomationCondition.in_progress()
+)
+"""A report is made again once the runs that it is about are over, where Dagster's automation sensor is switched on.
+
+Not `eager`: a report takes what there is, and would wait for ever for each run of the grid that nobody has asked for.
+"""
 _SCORES = ("cbs", "average_rscore", "mean_consumers", "least_consumers", "moved_partitions")
 _LATE = ("mean_consumers", "mean_latency_s", "p95_latency_s", "p99_latency_s", "p90_delayed_latency_s", "delayed_share")
 _BILL = ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s")
@@ -45,6 +54,7 @@ def _summary() -> dg.AssetsDefinition:
     @dg.asset(
         key=SUMMARY,
         code_version=code_version(),
+        automation_condition=FOLLOWS,
         deps=[PACKING_RUN],
         check_specs=[
             dg.AssetCheckSpec(
@@ -152,6 +162,7 @@ def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.Asse
     @dg.asset(
         key=key,
         code_version=code_version(),
+        automation_condition=FOLLOWS,
         deps=[SUMMARY],
         description=about,
         group_name=GROUP_NAME,

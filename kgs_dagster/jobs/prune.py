@@ -1,4 +1,4 @@
-"""Job that deletes old runs, ticks and looks at the lake: Dagster itself keeps every run and every event for ever."""
+"""Job that deletes old runs and looks at the lake: Dagster itself keeps every run and every event for ever."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,28 +15,12 @@ from kgs_dagster.retention import (
     days_ago,
     delete_looks,
     delete_run,
-    delete_ticks,
     tells_how_it_is,
     unknown_tables,
 )
 from kgs_dagster.run_process import DAY_S, ENDED, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig, prunes_events
 
-TICKING = (
-    "partition_load_sensor",
-    "lake_sensor",
-    "complete_hours_sensor",
-    "lost_runs_sensor",
-    "run_failure_sensor",
-    "lake_maintenance_schedule",
-    "lake_audit_schedule",
-    "prune_runs_schedule",
-    "latest_by_key_schedule",
-    "catalog_schedule",
-    "bill_schedule",
-)
-"""Sensors and schedules of a group, without its suffix; others in the code location are not ours to prune."""
-TICKING_FOR_ALL = ("workloads_sensor",)
 ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_job")
 """Jobs whose newest good run says how its assets and checks are."""
 DAILY_JOB = "bill_job"
@@ -56,8 +40,6 @@ class PruneConfig(dg.Config):
         gt=0,
         description="With `events`: what sensors record without a run, up to one event a table and minute.",
     )
-    keep_ticks_days: float = Field(default=30, gt=0, description="Ticks that asked for something, or failed.")
-    keep_skipped_ticks_days: float = Field(default=1, gt=0, description="Ticks that asked for nothing.")
     events: bool | None = Field(
         default=None,
         description="Also delete in Dagster's own tables what it has no call for: events without a run, all that is "
@@ -87,11 +69,6 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
                 failed[run_id] = str(e)
         before = days_ago(config.keep_looks_days, now)
         looks = delete_looks(context.instance, _seen(group), before) if in_tables else 0
-        names = {*(f"{name}{group.suffix}" for name in TICKING), *TICKING_FOR_ALL}
-        origin = context.run.remote_job_origin
-        repository = origin.repository_origin.get_selector_id() if origin is not None else None
-        for days, skipped in ((config.keep_skipped_ticks_days, True), (config.keep_ticks_days, False)):
-            delete_ticks(context.instance, names, days_ago(days, now), skipped=skipped, repository=repository)
         context.add_output_metadata({"runs": runs, "looks": looks})
         if failed:
             first, why = next(iter(failed.items()))
@@ -100,7 +77,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
 
     about = (
         f"Deletes runs of group {group.name} that ended long ago, with their events and logs, and what its sensors "
-        "recorded long ago, and their ticks. Of jobs that make assets the last good run stays."
+        "recorded long ago. Of jobs that make assets the last good run stays."
     )
     return op_job(group, "prune_runs_job", "prune", prune_runs, about, DAY_S)
 

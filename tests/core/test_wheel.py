@@ -14,6 +14,7 @@ import pytest
 
 from kgs_core import __version__
 from kgs_core.extras import MODULES
+from tests.configuration import text_of
 from tests.wheel import ROOT, build_wheel, environ, install, kgs
 
 pytestmark = pytest.mark.slow
@@ -103,3 +104,29 @@ def test_a_configuration_comes_out_of_it_and_is_taken(room):
     files = {"rules.yaml": "ops/prometheus/rules.yaml", "dashboard": "ops/grafana/kgs.json"}
     for name in ("dagster.yaml", "workspace.yaml", *files):
         assert kgs(room, "example", name).stdout == (ROOT / files.get(name, name)).read_text()
+
+
+def test_a_project_of_its_own_with_three_groups_and_the_documented_assets_is_well(room, tmp_path):
+    """By Dagster's own command; the files are those of docs/dagster.md."""
+    page = (ROOT / "docs/dagster.md").read_text().partition("## In your own project")[2]
+    files = dict(re.findall(r"```(?:yaml|python)\n# (defs/\S+)\n(.*?)```", page, re.DOTALL))
+    assert [*files] == ["defs/flights/defs.yaml", "defs/tables.py", "defs/reports.py"]
+    rule = "[{topic: t, table: bronze/departures, complete_hours: {since: 2026-11-27}}]"
+    for group in ("flights", "orders", "web-clicks"):
+        files[f"defs/{group}/defs.yaml"] = files["defs/flights/defs.yaml"]
+        files[f"defs/{group}/kgs.yaml"] = text_of(group=group, topics=rule)
+    load = "return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)"
+    files["definitions.py"] = (
+        f"from pathlib import Path\nimport dagster as dg\n\n@dg.definitions\ndef defs():\n    {load}\n"
+    )
+    for name, text in {**files, "__init__.py": "", "defs/__init__.py": ""}.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "shop"\n[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "shop"\n'
+    )
+
+    dg = [room / "venv/bin/python", "-c", "from dagster_dg_cli.cli import main; main()", "check", "defs"]
+    done = subprocess.run(dg, cwd=tmp_path, env=environ(), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "All definitions loaded successfully" in done.stdout + done.stderr

@@ -15,7 +15,7 @@ from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.workload import parse_key
 from kgs_dagster.assets import experiments
-from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
+from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
 from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
@@ -324,3 +324,25 @@ def test_the_version_is_that_of_the_code_that_decides(tmp_path):
     assert version() == first
     (tmp_path / "packing/search.py").write_text("2")
     assert version() != first
+
+
+def test_reports_follow_the_runs_that_they_are_about(room):
+    """By declarative automation; a grid with holes is no reason to wait."""
+    cell, reports = f"mwf|{LOADS[0]}", [FRONT, LATENCY, BILL]
+    defs = build_defs(groups=[], experiments=True)
+    cursor = None
+
+    def wanted():
+        nonlocal cursor
+        everything = dg.AssetSelection.all()
+        found = dg.evaluate_automation_conditions(defs, room.instance, everything, cursor=cursor)
+        cursor = found.cursor
+        return {key for key in (SUMMARY, *reports) if found.get_num_requested(key)}
+
+    assert wanted() == set()
+    assert room.job("experiments_job", partition_key=cell).success
+    assert wanted() == {SUMMARY, *reports}
+    assert wanted() == set()
+    # As the sensor asks for it: with a selection
+    assert room.job("experiments_report_job", asset_selection=[SUMMARY, *reports]).success
+    assert wanted() == set()

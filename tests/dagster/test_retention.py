@@ -6,10 +6,6 @@ from itertools import count
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.remote_origin import GrpcServerCodeLocationOrigin, RemoteInstigatorOrigin, RemoteRepositoryOrigin
-from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatus, SensorInstigatorData, TickData
-from dagster._core.scheduler.instigation import TickStatus as Tick
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_timestamp
 
@@ -18,44 +14,19 @@ from kgs_core.simulation.bill import Bill, Price
 from kgs_dagster import retention
 from kgs_dagster.assets.bill import bill_asset
 from kgs_dagster.checks.bad_records import changed_evaluations
-from kgs_dagster.definitions import build_defs
 from kgs_dagster.jobs import prune
-from kgs_dagster.jobs.prune import TICKING, TICKING_FOR_ALL, prune_runs_job
-from tests.dagster.groups import group, two_groups
+from kgs_dagster.jobs.prune import prune_runs_job
+from tests.dagster.groups import group
 from tests.dagster.rebalancing import FOUR, Runs
 from tests.failpoints import KilledError
 
 DAY_S = 86_400
 KEPT_DAYS = 2
 CONFIG = {"ops": {"prune_runs": {"config": {
-    "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "keep_ticks_days": KEPT_DAYS,
-    "keep_skipped_ticks_days": 1, "events": True,
+    "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "events": True,
 }}}}  # fmt: skip
 START_S = 1_800_000_000.0
 TABLE = group().key("lake", "bronze", "orders")
-
-
-def repository(location, name, port):
-    where = GrpcServerCodeLocationOrigin(host="localhost", port=port, location_name=location)
-    return RemoteRepositoryOrigin(where, name)
-
-
-REPOSITORY = repository("kgs", "kgs", 1)
-
-
-def watched_by(instance, of, name):
-    """A sensor that runs."""
-    origin = RemoteInstigatorOrigin(of, name)
-    instance.add_instigator_state(
-        InstigatorState(origin, InstigatorType.SENSOR, InstigatorStatus.RUNNING, SensorInstigatorData())
-    )
-    return origin
-
-
-def add_tick(instance, origin, status, at_s):
-    selector = origin.get_selector().get_id()
-    about = origin.get_id(), origin.instigator_name, InstigatorType.SENSOR, status, at_s
-    instance.create_tick(TickData(*about, run_ids=[], selector_id=selector))
 
 
 def pruned(instance, events=True, **how):
@@ -102,14 +73,13 @@ def count_of(rows, table):
 
 
 class Life:
-    """A group that changes, fails, is looked at and ticks: a little of everything that a day brings."""
+    """A group that changes, fails, is looked at: a little of everything that a day brings."""
 
     def __init__(self, instance):
         self.instance = instance
         self.runs = Runs(instance)
         self.runs.sim.start(1, 2)
         self.days = count()
-        self.origins = [watched_by(instance, REPOSITORY, name) for name in (*TICKING, *TICKING_FOR_ALL)]
 
     def day(self):
         today = next(self.days)
@@ -118,9 +88,6 @@ class Life:
             assert not self.runs.run_at(FOUR, algorithm="none").success
             for bad in (1.0, None):
                 self.looked_at({"orders": bad})
-            for origin in self.origins:
-                for status in (Tick.SKIPPED, Tick.SUCCESS):
-                    add_tick(self.instance, origin, status, get_current_timestamp())
             assert pruned(self.instance, run_config=CONFIG).success
 
     def looked_at(self, judged):
@@ -137,7 +104,6 @@ def test_no_table_of_the_database_grows_for_ever(local_instance, databases):
         life.day()
     before = databases.rows()
     assert count_of(before, "asset_check_executions") > 0
-    assert count_of(before, "job_ticks") > 0
     for _ in range(2):
         life.day()
     assert databases.rows() == before
@@ -260,25 +226,6 @@ def test_a_run_that_cannot_be_deleted_keeps_no_other_one(local_instance, monkeyp
     with freeze_time(START_S + 100 * DAY_S):
         assert not pruned(local_instance).success, "somebody should know of it"
     assert kept(local_instance, old) == [old[2]]
-
-
-def test_the_ticks_that_are_deleted_are_those_of_all_sensors_and_schedules_of_a_group():
-    defs = build_defs(groups=two_groups(), experiments=True).get_repository_def()
-    ours = {each.name for each in (*defs.sensor_defs, *defs.schedule_defs)}
-    named = {f"{name}_{suffix}" for name in TICKING for suffix in ("a_b", "c_d")} | {*TICKING_FOR_ALL}
-    assert ours == {name for name in named if not name.startswith(("latest_by_key", "catalog", "complete_hours"))}
-
-
-def test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay(local_instance):
-    theirs = repository("others", "theirs", 2)
-    origins = [watched_by(local_instance, each, "lake_sensor") for each in (theirs, REPOSITORY)]
-    for origin in origins:
-        add_tick(local_instance, origin, Tick.SKIPPED, START_S)
-    limit = retention.days_ago(0, START_S + DAY_S)
-    ours = REPOSITORY.get_selector_id()
-    retention.delete_ticks(local_instance, {"lake_sensor"}, limit, skipped=True, repository=ours)
-    left = [len(local_instance.get_ticks(each.get_id(), each.get_selector().get_id())) for each in origins]
-    assert left == [1, 0]
 
 
 def test_an_event_that_cannot_be_read_keeps_no_other_one(local_instance, databases):

@@ -1,4 +1,4 @@
-"""Dagster on PostgreSQL: what it keeps does not grow for ever, ticks and changes go on; by the tests of SQLite."""
+"""Dagster on PostgreSQL: what it keeps does not grow for ever, changes go on; by the tests of SQLite."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,6 @@ from tests.dagster.test_retention import (
     test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on,
     test_no_table_of_the_database_grows_for_ever,
     test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_each_day,
-    test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay,
 )
 from tests.system.postgres import running_postgres
 from tests.system.test_dagster_rebalance import (
@@ -32,7 +31,6 @@ __all__ = [
     "test_no_table_of_the_database_grows_for_ever",
     "test_of_two_runs_at_once_the_newer_one_counts",
     "test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_each_day",
-    "test_ticks_of_a_sensor_of_the_same_name_in_another_code_location_stay",
 ]
 pytestmark = [pytest.mark.neighbours, pytest.mark.slow(60)]
 
