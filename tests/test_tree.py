@@ -147,7 +147,8 @@ def test_what_documents_name_is_there():
         for found in (*missing_files(page, names), *missing_anchors(page), *missing_commands(page, targets))
         if page.name != "CHANGELOG.md" or not found.startswith(("kgs ", "bench ", "make "))  # names what went, too
     }
-    assert missing == {"tables.md: shop_rows.py", "CONTRIBUTING.md: tests/core/ROOM"}  # the reader's own
+    own = {"tables.md: shop_rows.py", "dagster.md: defs/tables.py", "dagster.md: defs/reports.py"}  # the reader's
+    assert missing == {*own, "CONTRIBUTING.md: tests/core/ROOM"}
 
 
 def test_every_page_has_a_place_on_the_site():

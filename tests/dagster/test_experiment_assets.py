@@ -7,16 +7,13 @@ import dagster as dg
 import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
-from dagster._core.definitions.data_version import CachingStaleStatusResolver
-from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.workload import parse_key
-from kgs_dagster.assets import experiments
-from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
-from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
+from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
+from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
 from kgs_dagster.partitions import front_names, published_keys, register, run_keys, run_partitions, unregistered
@@ -291,58 +288,3 @@ def test_every_algorithm_of_the_registry_is_a_partition():
     assert dimension.get_partition_keys() == [*ALGORITHMS, *front_names(), "kafka:9", "keda"]
     assert front_names()[0] == "search@fewest"
     assert front_names()[-1] == "search@0.3"
-
-
-def test_results_of_other_code_are_stale(room, monkeypatch):
-    cells = {WORKLOAD: LOADS[0], PACKING_RUN: f"mwf|{LOADS[0]}"}
-
-    def states():
-        graph = build_defs(groups=[], experiments=True).get_repository_def().asset_graph
-        found = CachingStaleStatusResolver(room.instance, graph, LoadingContextForTest(room.instance))
-        return {found.get_status(key, partition).value for key, partition in cells.items()}
-
-    workload = build_defs(groups=[], experiments=True).resolve_assets_def(WORKLOAD)
-    assert states() == {"MISSING"}
-    assert dg.materialize([workload], partition_key=LOADS[0], instance=room.instance).success
-    assert room.job("experiments_job", partition_key=cells[PACKING_RUN]).success
-    assert states() == {"FRESH"}
-    monkeypatch.setattr(experiments, "code_version", lambda: "of a later release")
-    assert states() == {"STALE"}
-
-
-def test_the_version_is_that_of_the_code_that_decides(tmp_path):
-    for name in ("packing/search.py", "simulation/replay.py", "cli/main.py"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("1")
-
-    def version():
-        experiments.code_version.cache_clear()
-        return experiments.code_version(tmp_path)
-
-    first = version()
-    (tmp_path / "cli/main.py").write_text("2")
-    assert version() == first
-    (tmp_path / "packing/search.py").write_text("2")
-    assert version() != first
-
-
-def test_reports_follow_the_runs_that_they_are_about(room):
-    """By declarative automation; a grid with holes is no reason to wait."""
-    cell, reports = f"mwf|{LOADS[0]}", [FRONT, LATENCY, BILL]
-    defs = build_defs(groups=[], experiments=True)
-    cursor = None
-
-    def wanted():
-        nonlocal cursor
-        everything = dg.AssetSelection.all()
-        found = dg.evaluate_automation_conditions(defs, room.instance, everything, cursor=cursor)
-        cursor = found.cursor
-        return {key for key in (SUMMARY, *reports) if found.get_num_requested(key)}
-
-    assert wanted() == set()
-    assert room.job("experiments_job", partition_key=cell).success
-    assert wanted() == {SUMMARY, *reports}
-    assert wanted() == set()
-    # As the sensor asks for it: with a selection
-    assert room.job("experiments_report_job", asset_selection=[SUMMARY, *reports]).success
-    assert wanted() == set()
