@@ -78,12 +78,17 @@ class DagsterHome:
     def environ(self, outer: Mapping[str, str], config_file: Path) -> dict[str, str]:
         """The environment of all three; nothing that the user has set for a Dagster of their own."""
         kept = {name: value for name, value in outer.items() if not name.startswith("DAGSTER_")}
-        return kept | {
-            "DAGSTER_HOME": str(self.directory),
-            "KGS_CONFIG": str(config_file),
-            "KGS_EXPERIMENTS": str(self.directory / "experiments"),
-            "DAGSTER_GRPC_TIMEOUT_SECONDS": str(_RUN_START_TIMEOUT_S),  # several runs may start on two cores at once
-        }
+        return (
+            {"KGS_EXPERIMENTS": str(self.directory / "experiments")}
+            | kept
+            | {  # it shows experiments, too
+                "DAGSTER_HOME": str(self.directory),
+                "KGS_CONFIG": str(config_file),
+                "DAGSTER_GRPC_TIMEOUT_SECONDS": str(
+                    _RUN_START_TIMEOUT_S
+                ),  # several runs may start on two cores at once
+            }
+        )
 
     def code_server_command(self) -> list[str]:
         """Loads the definitions, lets sensors look, and is the parent of every run."""
