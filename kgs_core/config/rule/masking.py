@@ -73,9 +73,13 @@ def problem_of_mask(columns: Mapping[str, FieldType], text: str, how: str, *, mu
     return ""
 
 
-def hides_rows(mask: Mapping[str, str], key: Iterable[str]) -> str:
-    """A column of a key in which different values become alike; empty: there is none."""
-    lossy = {mask_path(path)[0] for path, how in mask.items() if how != HASH}
+def hides_rows(mask: Mapping[str, str], key: Iterable[str], *, is_in_events: bool) -> str:
+    """A column of a key in which different values become alike; empty: there is none.
+
+    Args:
+        is_in_events: the key's columns are parts of a change event, as `after.id`.
+    """
+    lossy = {mask_path(path)[-1 if is_in_events else 0] for path, how in mask.items() if how != HASH}
     return next((name for name in key if name in lossy), "")
 
 

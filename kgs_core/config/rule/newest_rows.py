@@ -10,6 +10,8 @@ from kgs_core.config.rule.section import Section, none_is_empty
 from kgs_core.config.rule.topic_names import TablePath
 
 KAFKA_KEY = "_key"
+UNAVAILABLE = "__debezium_unavailable_value"
+"""What Debezium writes in place of a large value that has not changed, and was not sent to it."""
 TIME_UNITS = {"timestamp_ms": 1000, "timestamp_us": 1_000_000, "timestamp_ns": 1_000_000_000}
 """Words for a time that is a number, since 1970 -> how many of it make a second."""
 

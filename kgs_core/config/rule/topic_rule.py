@@ -212,7 +212,8 @@ class TopicRule(Section):
         yield from problems_beside(self.mask, self.key_columns, self.headers)
         if self.names_columns:
             yield from self.problems_of_mask(self.value_columns)
-        if self.newest_rows is not None and (lost := hides_rows(self.mask, self.newest_rows.key)):
+        newest = self.newest_rows
+        if newest and (lost := hides_rows(self.mask, self.newest_key, is_in_events=newest.changes is not None)):
             yield f"newest_rows: key '{lost}' is masked so that keys become alike: write hash"
         if self.route is not None and self.route.column in {mask_path(path)[0] for path in self.mask}:
             yield f"route: column '{self.route.column}' is masked, and has none of these values: take another one"

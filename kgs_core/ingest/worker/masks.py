@@ -1,7 +1,8 @@
 """A rule's mask at work: hashes, beginnings and nulls in place of values, before anything is written of a record.
 
 What of a record lies beside its columns is kept back, too: its bytes in a dead letter, and the words of an error, which
-may quote it. A field that has another type than its mask can take (a registry's, of later) becomes null.
+may quote it. A field that has another type than its mask can take (a registry's, of later) becomes null. Debezium's
+word for a value that was not sent stays: the former value does.
 """
 
 import hmac
@@ -14,12 +15,14 @@ import pyarrow.compute as pc
 
 from kgs_core.config import TableSpec
 from kgs_core.config.rule.masking import HASH, NULL, mask_path, truncated_to
+from kgs_core.config.rule.newest_rows import UNAVAILABLE
 from kgs_core.config.secret_files import LEAST_SECRET
 from kgs_core.errors import ConfigError
 from kgs_core.lake.rule.error_codes import code_of
 from kgs_core.system.secret_files import with_secrets
 
 _DIGEST = "sha256"
+_NO_VALUE = UNAVAILABLE.encode()
 _LONG_BYTES = 8
 
 
@@ -96,7 +99,7 @@ def _masked(found: pa.Array, path: list[str], how: str, secret: bytes) -> pa.Arr
     if not path and how == HASH and (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_int64(kind)):
         return _hashed(found, secret)
     if not path and length is not None and pa.types.is_string(kind):
-        return pc.utf8_slice_codeunits(found, 0, length)
+        return pc.if_else(pc.equal(found, UNAVAILABLE), found, pc.utf8_slice_codeunits(found, 0, length))
     return pa.nulls(len(found), kind)
 
 
@@ -104,9 +107,10 @@ def _hashed(found: pa.Array, secret: bytes) -> pa.Array:
     """HMAC-SHA-256: as hex digits of a text, 32 bytes of bytes, the first 8 bytes as a number of a number's digits."""
     encoded, kind = found.dictionary_encode(), found.type
     texts = encoded.dictionary.cast(pa.string()) if pa.types.is_int64(kind) else encoded.dictionary
-    digests = [hmac.digest(secret, value, _DIGEST) for value in texts.cast(pa.binary()).to_pylist()]
+    values = texts.cast(pa.binary()).to_pylist()
+    digests = [hmac.digest(secret, value, _DIGEST) if value != _NO_VALUE else value for value in values]
     if pa.types.is_string(kind):
-        new = pa.array([digest.hex() for digest in digests], kind)
+        new = pa.array([digest.hex() if digest != _NO_VALUE else UNAVAILABLE for digest in digests], kind)
     elif pa.types.is_int64(kind):
         new = pa.array([int.from_bytes(digest[:_LONG_BYTES], signed=True) for digest in digests], kind)
     else:

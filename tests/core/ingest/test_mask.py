@@ -172,26 +172,6 @@ def test_values_of_other_formats_are_masked_alike(tmp_path: Path, name: str) -> 
     assert tombstones == ([1] if name == "avro" else []), "by which newest rows are deleted"
 
 
-def test_slices_and_nulls_of_nested_fields() -> None:
-    """As after a `take` or `slice`, where arrays begin in the middle of others."""
-    kind = pa.list_(pa.struct([("s", pa.list_(pa.string())), ("n", pa.int32())]))
-    found = [[{"s": ["a", None], "n": 1}, None], None, [], [{"s": None, "n": None}, {"s": ["b", "a"], "n": 2}], None]
-    masks = Masks(((("c", "s"), "hash"),), SECRET.encode())
-    for start in range(len(found) + 1):
-        for length in range(len(found) + 1 - start):
-            table = pa.table({"c": pa.array(found, kind)}).slice(start, length)
-            wanted = [masked_row({"c.s": "hash"}, {"c": row})["c"] for row in found[start : start + length]]
-            assert masks.masked(table)["c"].to_pylist() == wanted
-            assert masks.masked(table).schema == table.schema
-
-
-def test_a_field_of_an_unfit_type_becomes_null() -> None:
-    """A registry may give a field of a pattern's topic another type while consumers run."""
-    table = pa.table({"a": pa.array([1], pa.int32()), "b": pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string()))})
-    fields = ((("a",), "hash"), (("b", "k"), "hash"))
-    assert Masks(fields, b"").masked(table).to_pylist() == [{"a": None, "b": None}]
-
-
 def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
     rule = {"schema": COLUMNS, "mask": {"email": "hash"}}
     lake = ingested(tmp_path, [MaskedRecord(0, 0, b'{"email": "x"}')], **rule)

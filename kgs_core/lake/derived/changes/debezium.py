@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgs_core.config.rule.newest_rows import UNAVAILABLE
 from kgs_core.errors import ConfigError
 from kgs_core.lake.derived.changes.events import Events, RowChange, changes_by, field_of, struct_of, with_moved_keys
 from kgs_core.lake.derived.changes.source_order import places_of, positions_of
 
-UNAVAILABLE = "__debezium_unavailable_value"
 _OPS = {
     "c": RowChange.PUT,
     "u": RowChange.PUT,

@@ -81,6 +81,8 @@ def test_rows_keep_what_tells_them_apart():
     newest = {"newest_rows": {"table": "n", "key": ["s"], "deletes": "ignore"}}
     assert "newest_rows: key 's' is masked so that keys become alike" in problems({"s": "truncate(3)"}, **newest)
     assert not problems({"s": "hash"}, **newest)
+    followed = {"newest_rows": {"table": "n", "key": ["s"], "changes": "maxwell"}}
+    assert "newest_rows: key 's' is masked" in problems({"o.s": "null"}, **followed)
     route = {"route": {"column": "s", "tables": {"x": "tx"}}}
     assert "route: column 's' is masked" in problems({"s": "hash"}, **route)
 
