@@ -3,8 +3,9 @@
 import json
 import os
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -73,10 +74,10 @@ class Debezium:
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._ports = PortReservation()
-        self._url = f"http://{HOST}:{self._ports.reserve()}"
+        self._port = self._ports.reserve()
         worker = {
             "bootstrap.servers": bootstrap,
-            "listeners": self._url,
+            "listeners": f"http://{HOST}:{self._port}",
             "key.converter": _JSON,
             "value.converter": _JSON,
             "key.converter.schemas.enable": schemas,
@@ -105,17 +106,12 @@ class Debezium:
 
     def state(self) -> str:
         """Of the connector's task, as Connect names it; `none` while there is none."""
-        try:
-            with urllib.request.urlopen(f"{self._url}/connectors/{PREFIX}/status", timeout=_ANSWER_TIMEOUT_S) as answer:
-                tasks = json.load(answer)["tasks"]
-        except OSError:
-            return "none"
+        tasks = self._ask("GET", "status").get("tasks")
         return str(tasks[0]["state"]) if tasks else "none"
 
     def restart_failed(self) -> None:
         """Have a task that failed (the database was away for long) run again, as a person or an operator does it."""
-        url = f"{self._url}/connectors/{PREFIX}/restart?includeTasks=true&onlyFailed=true"
-        urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=_ANSWER_TIMEOUT_S).close()
+        self._ask("POST", "restart?includeTasks=true&onlyFailed=true")
 
     def kill(self) -> None:
         """SIGKILL: events that it has sent since it last wrote its offsets are sent again after a start."""
@@ -124,6 +120,19 @@ class Debezium:
     def log_tail(self) -> str:
         """The end of its log."""
         return self._child.log_tail(20)
+
+    def _ask(self, method: str, path: str) -> dict[str, Any]:
+        """Connect's answer about the connector; empty where there is none."""
+        connection = HTTPConnection(HOST, self._port, timeout=_ANSWER_TIMEOUT_S)
+        try:
+            connection.request(method, f"/connectors/{PREFIX}/{path}")
+            answer = connection.getresponse()
+            found: dict[str, Any] = json.load(answer) if answer.status == HTTPStatus.OK else {}
+        except (OSError, HTTPException):
+            return {}
+        finally:
+            connection.close()
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -151,6 +160,10 @@ def _connector(database: Postgres, settings: Mapping[str, Any]) -> dict[str, str
         "topic.creation.enable": "true",
         "topic.creation.default.replication.factor": 1,
         "topic.creation.default.partitions": 2,
+        "topic.creation.groups": "single",
+        # A truncate has no key, so only in one partition its place among the rows is known
+        "topic.creation.single.include": f"{PREFIX}.public.orders",
+        "topic.creation.single.partitions": 1,
         "poll.interval.ms": 50,
         "status.update.interval.ms": 1000,
     }
