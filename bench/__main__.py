@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bench.commands.capacity_conditions import bench_capacity
+from bench.commands.debezium import bench_debezium
 from bench.commands.events import bench_events
 from bench.commands.handover import bench_handover
 from bench.commands.ingest import bench_ingest
@@ -25,8 +26,9 @@ from bench.commands.topics import bench_topics
 from kgs_core.cli.main import KgsGroup
 
 COMMANDS = (
-    *(bench_capacity, bench_events, bench_handover, bench_ingest, bench_lake, bench_memory, bench_monitor),
+    *(bench_capacity, bench_debezium, bench_events, bench_handover, bench_ingest, bench_lake, bench_memory),
     *(
+        bench_monitor,
         bench_outage,
         bench_packing,
         bench_reaction,

@@ -6,8 +6,7 @@ import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import psutil
 import yaml
@@ -19,7 +18,6 @@ from bench.debezium.postgres import Postgres
 from bench.debezium.workload import TABLES, Workload
 from kgs_core.config.file import load_settings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.errors import PermanentError
 from kgs_core.system.processes import find_runs, leader_of
 from kgs_core.system.subprocesses import ChildProcess
 
@@ -55,10 +53,10 @@ class Follower:
         workload: what writes into the database; it rests at first.
     """
 
-    def __init__(self, folder: Path, *, seed: int, rows: int, changes_per_s: float) -> None:
+    def __init__(self, folder: Path, *, seed: int, rows: int, per_s: float) -> None:
         self._folder = folder
         self._seed = seed
-        self._size = rows, changes_per_s
+        self._size = rows, per_s
         self._held = ExitStack()
         self.workload: Workload
 
@@ -67,7 +65,7 @@ class Follower:
             enter = held.enter_context
             self.postgres = enter(Postgres(wal_level="logical"))
             rows, speed = self._size
-            self.workload = Workload(self.postgres, seed=self._seed, rows=rows, changes_per_s=speed)
+            self.workload = Workload(self.postgres, seed=self._seed, rows=rows, per_s=speed)
             self.kafka = enter(EmbeddedKafka.start(self._folder / "kafka", log=print))
             self.debezium = enter(Debezium(self._folder / "debezium", self.kafka.bootstrap_servers, self.postgres))
             self.debezium.start()
@@ -92,11 +90,17 @@ class Follower:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def kill_consumer(self, draw: Random) -> None:
-        """SIGKILL to one, if any runs; the controller starts it again."""
-        runs = [leader for members in self._runs() if (leader := leader_of(members)) is not None]
-        if runs:
-            draw.choice(runs).kill()
+    def kill_consumer(self) -> None:
+        """SIGKILL to each; the controller starts them again."""
+        for members in self._runs():
+            if (leader := leader_of(members)) is not None:
+                leader.kill()
+
+    def restart(self, name: Literal["control", "debezium", "postgres"]) -> None:
+        """SIGKILL, and a start."""
+        victim: ChildProcess | Debezium | Postgres = getattr(self, name)
+        victim.kill()
+        victim.start()
 
     def differences(self) -> list[str]:
         """How the tables of newest rows differ from the database's; empty: they are equal."""
@@ -104,7 +108,7 @@ class Follower:
         for table, columns in TABLES.items():
             names = columns.split(", ")
             wanted = {_comparable(row) for row in self.workload.rows(table)}
-            there = [_comparable(tuple(row[name] for name in names)) for row in self._newest(table)]
+            there = [_comparable(tuple(row[name] for name in names)) for row in self._newest(table, names)]
             if len(there) > len({*there}):
                 found.append(f"{table}: {len(there) - len({*there})} rows twice")
             for what, rows in (("lacks", wanted - {*there}), ("has", {*there} - wanted)):
@@ -114,13 +118,14 @@ class Follower:
 
     def newest_change(self) -> datetime | None:
         """When the youngest of the changes that the table of customers shows was made."""
-        times = [row["seen"] for row in self._newest("customers") if row["seen"] is not None]
-        return max(times) if times else None
+        return max(
+            (row["seen"] for row in self._newest("customers", ["seen"]) if row["seen"] is not None), default=None
+        )
 
-    def _newest(self, table: str) -> list[dict[str, Any]]:
+    def _newest(self, table: str, columns: list[str]) -> list[dict[str, Any]]:
         try:
             path = Path(self.settings.lake.root) / "gold" / table
-            rows: list[dict[str, Any]] = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+            rows: list[dict[str, Any]] = DeltaTable(str(path)).to_pyarrow_table(columns=columns).to_pylist()
         except (TableNotFoundError, FileNotFoundError, DeltaError):  # not there yet, or cleaned up while it was read
             return []
         return rows
@@ -185,27 +190,3 @@ def _value(value: Any) -> Any:
     if isinstance(value, str) and value[:1] == "{":
         value = json.loads(value)
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
-
-
-def make_fault(follower: Follower, kind: str, draw: Random) -> None:
-    """Kill something, and start it again where nobody else does.
-
-    Raises:
-        PermanentError: it does not start again.
-    """
-    if kind == "consumer":
-        follower.kill_consumer(draw)
-    elif kind == "upkeep":
-        follower.upkeep.kill()
-    elif kind == "broker":
-        (node,) = follower.kafka.nodes
-        node.kill()
-        follower.kafka.restart(node)
-    elif kind in ("debezium", "postgres", "control"):
-        victim: Debezium | Postgres | ChildProcess = getattr(follower, kind)
-        victim.kill()
-        victim.start()
-    elif kind in ("add_column", "snapshot", "truncate"):
-        getattr(follower.workload, kind)()
-    else:
-        raise PermanentError(f"no fault {kind}")

@@ -31,7 +31,7 @@ class Postgres:
 
     def __init__(self, **settings: str) -> None:
         """`settings`: added to the server's. Raises `PermanentError` if this machine has no PostgreSQL."""
-        programs = _programs()
+        programs = find_postgres()
         as_owner = _NOT_ROOT if os.getuid() == 0 else ()  # it refuses to run as root
         # Beside pytest's own folders, which are closed to the owner
         self._folder = Path(tempfile.mkdtemp(prefix="kgs-postgres-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
@@ -86,8 +86,12 @@ class Postgres:
         return True
 
 
-def _programs() -> Path:
-    """The newest version's; Debian puts no server's program where commands are looked for."""
+def find_postgres() -> Path:
+    """Programs of the newest version; Debian puts no server's where commands are looked for.
+
+    Raises:
+        PermanentError: this machine has none.
+    """
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         raise PermanentError("no PostgreSQL in /usr/lib/postgresql: `make neighbours` installs it")

@@ -42,13 +42,13 @@ class Workload:
         changes: rows changed by transactions that are committed.
     """
 
-    def __init__(self, database: Postgres, *, seed: int, rows: int, changes_per_s: float) -> None:
+    def __init__(self, database: Postgres, *, seed: int, rows: int, per_s: float) -> None:
         """Makes the tables with `rows` customers, and half as many orders."""
         self.changes = 0
         self._database = database
         self._random = Random(seed)  # noqa: S311 - no secret
         self._rows = rows
-        self._pause_s = 1 / changes_per_s
+        self._pause_s = 1 / per_s
         self._ended, self._rests = threading.Event(), threading.Event()
         self._idle = threading.Event()
         self._rests.set()
@@ -93,6 +93,10 @@ class Workload:
             found: list[tuple[Any, ...]] = cursor.fetchall()
         connection.close()
         return found
+
+    def count(self) -> int:
+        """Rows of both tables."""
+        return sum(len(self.rows(table)) for table in TABLES)
 
     def __enter__(self) -> Self:
         self._thread.start()
