@@ -78,7 +78,7 @@ soak: dev ## half an hour of steady load, then a step and a death, and longer ex
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 
-test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio), tokens (Keycloak), Glue (moto), Dagster on PostgreSQL; no part of `test`
+test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio), tokens (Keycloak), Glue (moto), Dagster on PostgreSQL, changes of a database (Debezium); no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest tests/system -m neighbours -n 3 --durations=10
 
