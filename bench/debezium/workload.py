@@ -107,6 +107,14 @@ class Workload:
         self._thread.join()
 
     def _execute(self, *statements: str) -> None:
+        """In one transaction, which gives way: who waits for a lock keeps those behind it from ending theirs."""
+        while True:
+            try:
+                return self._try("set local lock_timeout = '100ms'", *statements)
+            except psycopg2.errors.LockNotAvailable:
+                self._ended.wait(_REST_S)
+
+    def _try(self, *statements: str) -> None:
         with psycopg2.connect(self._database.url) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
