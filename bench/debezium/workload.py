@@ -2,6 +2,7 @@
 # ruff: noqa: S608 - no statement has a word of anybody else
 
 import threading
+import time
 from contextlib import suppress
 from random import Random
 from typing import Any, Self
@@ -48,7 +49,7 @@ class Workload:
         self._database = database
         self._random = Random(seed)  # noqa: S311 - no secret
         self._rows = rows
-        self._pause_s = 1 / per_s
+        self._pause_s, self._due_s = 1 / per_s, 0.0
         self._ended, self._rests = threading.Event(), threading.Event()
         self._idle = threading.Event()
         self._rests.set()
@@ -169,7 +170,8 @@ class Workload:
                 f"delete from orders {of_order}",
             )[kind]
         )
-        self._ended.wait(self._pause_s)
+        self._due_s = max(self._due_s + self._pause_s, time.monotonic() - _REST_S)
+        self._ended.wait(max(0.0, self._due_s - time.monotonic()))
 
     def _end(self, session: "_Session") -> None:
         """Commit, or one time in ten not."""
