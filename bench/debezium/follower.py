@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from bench.debezium.connect import PREFIX, Debezium
 from bench.debezium.postgres import Postgres
-from bench.debezium.workload import TABLES, Workload
+from bench.debezium.workload import TABLES, Transactions
 from kgs_core.config.file import load_settings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.system.processes import find_runs, leader_of
@@ -58,14 +58,14 @@ class Follower:
         self._seed = seed
         self._size = rows, per_s
         self._held = ExitStack()
-        self.workload: Workload
+        self.workload: Transactions
 
     def __enter__(self) -> Self:
         with ExitStack() as held:
             enter = held.enter_context
             self.postgres = enter(Postgres(wal_level="logical"))
             rows, speed = self._size
-            self.workload = Workload(self.postgres, seed=self._seed, rows=rows, per_s=speed)
+            self.workload = Transactions(self.postgres, seed=self._seed, rows=rows, per_s=speed)
             self.kafka = enter(EmbeddedKafka.start(self._folder / "kafka", log=print))
             self.debezium = enter(Debezium(self._folder / "debezium", self.kafka.bootstrap_servers, self.postgres))
             self.debezium.start()

@@ -36,7 +36,7 @@ _LONG = 8
 _REST_S = 0.2
 
 
-class Workload:
+class Transactions:
     """A thread that writes; a context manager that ends it. Transactions that fail, as the server dies, are left.
 
     Attributes:
