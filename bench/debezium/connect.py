@@ -160,10 +160,6 @@ def _connector(database: Postgres, settings: Mapping[str, Any]) -> dict[str, str
         "topic.creation.enable": "true",
         "topic.creation.default.replication.factor": 1,
         "topic.creation.default.partitions": 2,
-        "topic.creation.groups": "single",
-        # A truncate has no key, so only in one partition its place among the rows is known
-        "topic.creation.single.include": f"{PREFIX}.public.orders",
-        "topic.creation.single.partitions": 1,
         "poll.interval.ms": 50,
         "status.update.interval.ms": 1000,
     }
