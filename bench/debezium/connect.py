@@ -3,12 +3,12 @@
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from bench.debezium.postgres import OWNER, Postgres
 from kgs_core.accel.cache_dir import build_once, cache_directory
@@ -55,22 +55,12 @@ def connect_jars(log: Callable[[str], None]) -> Path:
 class Debezium:
     """A worker with one connector; a context manager that kills it. Killed, it goes on where its offsets are."""
 
-    def __init__(
-        self,
-        folder: Path,
-        bootstrap: str,
-        database: Postgres,
-        *,
-        schemas: bool = False,
-        log: Callable[[str], None] = lambda _: None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, folder: Path, bootstrap: str, database: Postgres, log: Callable[[str], None]) -> None:
         """Starts nothing yet.
 
         Args:
             folder: for its settings, offsets and log.
-            schemas: whether each JSON value has its schema beside it.
-            settings: of the connector, `_` for `.`, added to ours or in their place.
+            log: gets a line when something will take long.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._ports = PortReservation()
@@ -80,14 +70,14 @@ class Debezium:
             "listeners": f"http://{HOST}:{self._port}",
             "key.converter": _JSON,
             "value.converter": _JSON,
-            "key.converter.schemas.enable": schemas,
-            "value.converter.schemas.enable": schemas,
+            "key.converter.schemas.enable": "false",
+            "value.converter.schemas.enable": "false",
             "offset.storage.file.filename": folder / "offsets",
             "offset.flush.interval.ms": 1000,
         }
-        _write_properties(folder / "worker.properties", worker)
+        (folder / "worker.properties").write_text("".join(f"{name}={value}\n" for name, value in worker.items()))
         connector = folder / "connector.json"
-        connector.write_text(json.dumps({"name": PREFIX, "config": _connector(database, settings)}))
+        connector.write_text(json.dumps({"name": PREFIX, "config": _connector(database)}))
         (folder / "log4j2.properties").write_text(_LOG_SETTINGS)
         jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         main = ["-cp", f"{connect_jars(log)}/*", "org.apache.kafka.connect.cli.ConnectStandalone"]
@@ -106,12 +96,16 @@ class Debezium:
 
     def state(self) -> str:
         """Of the connector's task, as Connect names it; `none` while there is none."""
-        tasks = self._ask("GET", "status").get("tasks")
+        connection = HTTPConnection(HOST, self._port, timeout=_ANSWER_TIMEOUT_S)
+        try:
+            connection.request("GET", f"/connectors/{PREFIX}/status")
+            answer = connection.getresponse()
+            tasks = json.load(answer)["tasks"] if answer.status == HTTPStatus.OK else []
+        except (OSError, HTTPException):
+            tasks = []
+        finally:
+            connection.close()
         return str(tasks[0]["state"]) if tasks else "none"
-
-    def restart_failed(self) -> None:
-        """Have a task that failed (the database was away for long) run again, as a person or an operator does it."""
-        self._ask("POST", "restart?includeTasks=true&onlyFailed=true")
 
     def kill(self) -> None:
         """SIGKILL: events that it has sent since it last wrote its offsets are sent again after a start."""
@@ -121,19 +115,6 @@ class Debezium:
         """The end of its log."""
         return self._child.log_tail(20)
 
-    def _ask(self, method: str, path: str) -> dict[str, Any]:
-        """Connect's answer about the connector; empty where there is none."""
-        connection = HTTPConnection(HOST, self._port, timeout=_ANSWER_TIMEOUT_S)
-        try:
-            connection.request(method, f"/connectors/{PREFIX}/{path}")
-            answer = connection.getresponse()
-            found: dict[str, Any] = json.load(answer) if answer.status == HTTPStatus.OK else {}
-        except (OSError, HTTPException):
-            return {}
-        finally:
-            connection.close()
-        return found
-
     def __enter__(self) -> Self:
         return self
 
@@ -142,7 +123,7 @@ class Debezium:
         self._ports.release()
 
 
-def _connector(database: Postgres, settings: Mapping[str, Any]) -> dict[str, str]:
+def _connector(database: Postgres) -> dict[str, str]:
     config = {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
@@ -163,9 +144,4 @@ def _connector(database: Postgres, settings: Mapping[str, Any]) -> dict[str, str
         "poll.interval.ms": 50,
         "status.update.interval.ms": 1000,
     }
-    added = {name.replace("_", "."): value for name, value in settings.items()}
-    return {name: str(value) for name, value in {**config, **added}.items()}
-
-
-def _write_properties(file: Path, values: Mapping[str, Any]) -> None:
-    file.write_text("".join(f"{n}={str(v).lower() if isinstance(v, bool) else v}\n" for n, v in values.items()))
+    return {name: str(value) for name, value in config.items()}

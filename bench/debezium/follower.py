@@ -67,7 +67,9 @@ class Follower:
             rows, speed = self._size
             self.workload = Transactions(self.postgres, seed=self._seed, rows=rows, per_s=speed)
             self.kafka = enter(EmbeddedKafka.start(self._folder / "kafka", log=print))
-            self.debezium = enter(Debezium(self._folder / "debezium", self.kafka.bootstrap_servers, self.postgres))
+            self.debezium = enter(
+                Debezium(self._folder / "debezium", self.kafka.bootstrap_servers, self.postgres, print)
+            )
             self.debezium.start()
             config = self._folder / "kgs.yaml"
             config.write_text(yaml.safe_dump(self._tree()))
@@ -136,8 +138,6 @@ class Follower:
             self.upkeep.start()
             while self.upkeep.pid is not None and not self._ended.wait(_POLL_S):
                 pass
-            if self.debezium.state() == "FAILED":
-                self.debezium.restart_failed()
 
     def _tree(self) -> dict[str, Any]:
         return {
