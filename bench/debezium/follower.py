@@ -2,7 +2,6 @@
 
 import json
 import sys
-import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,8 +41,6 @@ _RULES: dict[str, dict[str, Any]] = {
         "newest_rows": {"types": {"amount": "decimal(10,2)"}, "order": "source", "deletes": "column"},
     },
 }
-_UPKEEP_S = 1.0
-_POLL_S = 0.5
 
 
 class Follower:
@@ -78,13 +75,6 @@ class Follower:
             self.control = enter(ChildProcess("control", control, self._folder / "control.log"))
             held.callback(self._end_consumers)
             self.control.start()
-            upkeep = [_KGS, "materialize", "--config", str(config)]
-            self.upkeep = enter(ChildProcess("materialize", upkeep, self._folder / "materialize.log"))
-            self._ended = threading.Event()
-            keeper = threading.Thread(target=self._keep_up, name="upkeep", daemon=True)
-            keeper.start()
-            held.callback(keeper.join)
-            held.callback(self._ended.set)
             enter(self.workload)
             self._held = held.pop_all()
         return self
@@ -132,12 +122,6 @@ class Follower:
         except (TableNotFoundError, FileNotFoundError, DeltaError):  # not there yet, or cleaned up while it was read
             return []
         return [row for row in rows if not row.get("_deleted")]
-
-    def _keep_up(self) -> None:
-        while not self._ended.wait(_UPKEEP_S):
-            self.upkeep.start()
-            while self.upkeep.pid is not None and not self._ended.wait(_POLL_S):
-                pass
 
     def _tree(self) -> dict[str, Any]:
         return {
