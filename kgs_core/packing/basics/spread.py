@@ -72,7 +72,8 @@ def _half(partitions: list[TopicPartition], problem: PackingProblem) -> list[Top
     leave, leaving = (0.0, 0), []
     for partition in free:
         speed = problem.speeds[partition]
-        if stay <= leave:
+        is_too_much = bool(problem.unlike) and leave[0] + speed > problem.capacity  # of a larger bin's half
+        if stay <= leave or is_too_much:
             stay = stay[0] + speed, stay[1] + 1
         else:
             leave = leave[0] + speed, leave[1] + 1

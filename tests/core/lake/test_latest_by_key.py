@@ -82,7 +82,7 @@ def test_many_files_are_several_merges(storage, sink, monkeypatch):
 def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     sink.ingest({0: (0, 60)})
     materialized(storage)
-    refused, records_of = newest.value, redrive._records_of
+    refused, records_of = newest.value, redrive.records_in
 
     def mended(record):
         return b'{"n": %d}' % record.at if refused(record) == b"bad" else refused(record)
@@ -91,7 +91,7 @@ def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
         values = [mended(FakeRecord(0, offset)) for offset in letters["_offset"].to_pylist()]
         return replace(records_of(letters), values=pa.array(values, pa.binary()))
 
-    monkeypatch.setattr(redrive, "_records_of", mended_letters)
+    monkeypatch.setattr(redrive, "records_in", mended_letters)
     assert Redrive(settings_of(storage), "t").run().passed
     assert "kgs redrive" in materialized(storage).anew
     monkeypatch.setattr(newest, "value", mended)

@@ -94,6 +94,13 @@ def test_no_bin_is_above_its_own_size(name, group, unlike):
     bins_hold(name, group[0], unlike)
 
 
+def test_half_of_a_larger_bin_fits_into_a_new_one():
+    speeds = {TopicPartition("t", n): speed for n, speed in enumerate((0, 34, 35, 7))}
+    current = {TopicPartition("t", 0): ConsumerId(2), TopicPartition("t", 3): ConsumerId(1)}
+    problem = PackingProblem(speeds, 40.0, current, min_consumers=3)
+    bins_hold("ff", problem, {ConsumerId(1): Size(100.0, 0.5)})
+
+
 @settings(LIMITS, max_examples=100)
 @given(group=groups(), unlike=unlikes)
 def test_nor_when_searched_in_parts(group, unlike):
