@@ -38,6 +38,7 @@ _COMMANDS = {
     "adopt": "lake.adopt:adopt",
     "schema": "lake.schema:schema_group",
     "redrive": "lake.redrive:redrive",
+    "erase": "lake.erase:erase",
     "materialize": "lake.materialize:materialize",
     "register": "lake.register:register",
     "kafka": "local.kafka:kafka_group",

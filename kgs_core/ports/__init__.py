@@ -12,8 +12,8 @@ from kgs_core.ports.lake import (
     TableContents,
     TableDescription,
     TableLayout,
-    Upkeep,
 )
+from kgs_core.ports.upkeep import RowsRemoved, Upkeep
 
 __all__ = [
     "PLAIN",
@@ -25,6 +25,7 @@ __all__ = [
     "Lake",
     "LakeTable",
     "PinnedTable",
+    "RowsRemoved",
     "Run",
     "Schema",
     "TableContents",

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any, Protocol
 
 from kgs_core.model import OffsetRange
+from kgs_core.ports.upkeep import Moved, RowsRemoved, Upkeep
 
 Schema = Any
 """A pyarrow schema; the core imports no pyarrow."""
@@ -204,25 +205,6 @@ class PinnedTable(Protocol):
         """Columns of one of `files`, as a pyarrow table. May be called by several threads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Upkeep:
-    """Upkeep that one table got, or would get.
-
-    Attributes:
-        files: data files of the table before and after; `bytes`, likewise, their sizes.
-        removed: files taken off the disk: replaced long ago, or never committed.
-        problem: what could not be done; the rest was.
-    """
-
-    table: str
-    files: tuple[int, int]
-    bytes: tuple[int, int]
-    removed: int
-    removed_bytes: int
-    seconds: float
-    problem: str | None = None
-
-
 class Lake(Protocol):
     """The lake as a whole: all tables under one root, in one format."""
 
@@ -302,4 +284,36 @@ class Lake(Protocol):
 
         Raises:
             UnsafeError: the lake's settings keep files of no version for too short a time.
+        """
+
+    def ended(self, name: str) -> dict[str, dict[Any, Any]]:
+        """Decision (`keep` or `erase`) -> places of records of a topic's own table that it has ended, see `Places`.
+
+        Raises:
+            TransientError: the store did not answer.
+        """
+
+    def note_ended(self, name: str, by: str, places: Mapping[Any, Any]) -> None:
+        """Note such a decision for good, before any row goes.
+
+        Raises:
+            TransientError: the store did not answer.
+        """
+
+    def remove_rows(self, name: str, places: Mapping[Any, Any], moved: Moved) -> RowsRemoved:
+        """Remove the rows at these places; consumers may go on committing, and may be killed or this be at any step.
+
+        Args:
+            moved: see there.
+
+        Raises:
+            TransientError: the store did not answer, or others rewrite the same files all the time: run it again.
+            UnsafeError: the table breaks the guarantee.
+        """
+
+    def vacuum_replaced(self, name: str) -> int:
+        """Remove from the store the files that a newer version has replaced, at once; how many.
+
+        Raises:
+            TransientError: the store did not answer.
         """

@@ -18,8 +18,9 @@ def audit_values(found: LakeAudit) -> dict[str, Any]:
         values were not), "changed" (null likewise), "notes": [line], "problem" (why it could not be read, or that it
         is missing; empty: it was read), "partitions": [{"topic_id", "partition", "ok", "start", "position", "gaps":
         [[first offset, end]], "rows", "dead_letters", "unread", "lost", "doubled", "ahead", "foreign",
-        "deleted_unread", "findings": [line]}]}], "derived": [{"table", "source", "ok", "version" (of the source; null:
-        there is nothing yet), "rows", "missing", "extra", "differing", "problem"}]}
+        "deleted_unread", "ended" (records that are gone by keep), "erased" (likewise, by a person), "findings":
+        [line]}]}], "derived": [{"table", "source", "ok", "version" (of the source; null: there is nothing yet),
+        "rows", "missing", "extra", "differing", "problem"}]}
     """
     derived = [picked(each, *_OF_DERIVED) for each in found.derived]
     return {"ok": found.ok, "tables": [_table(table) for table in found.tables], "derived": derived}
@@ -47,5 +48,6 @@ def _partition(partition: PartitionAudit) -> dict[str, Any]:
         **picked(stored, "start", "position", "gaps"),
         **picked(partition, "rows", "dead_letters", "unread"),
         **{fault.value: partition.count(fault) for fault in COUNTED},
+        **picked(partition, "ended", "erased"),
         "findings": [str(finding) for finding in partition.findings],
     }

@@ -28,6 +28,7 @@ _LAKE_POINTS = (
     *("route-claimed", "side-fenced", "after-side-commit"),  # of a topic with side tables
     *("judgement-announced", "judgement-fenced", "judgement-taken"),  # of dead letters that a replay might not find
     *("redrive-written", "redriven"),  # the rows of dead letters are in a file, and in the table
+    *("end-noted", "redrives-refused", "rows-rewritten", "append-only-off", "rows-removed"),  # rows that end
     *("latest-read", "latest-written", "latest-merged"),  # a derived table: rows read, in files, merged
 )
 _PRUNE_POINTS = ("run-half-deleted", "looks-half-deleted")

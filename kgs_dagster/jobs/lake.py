@@ -86,6 +86,7 @@ def _upkeep_metadata(done: "list[Upkeep]") -> dict[str, dg.MetadataValue | int |
                 "bytes before": each.bytes[0],
                 "bytes after": each.bytes[1],
                 "removed": each.removed,
+                "ended": each.ended,
                 "problem": each.problem or "",
             }
         )
@@ -95,5 +96,6 @@ def _upkeep_metadata(done: "list[Upkeep]") -> dict[str, dg.MetadataValue | int |
         "files_before": sum(each.files[0] for each in done),
         "files_after": sum(each.files[1] for each in done),
         "removed_bytes": sum(each.removed_bytes for each in done),
+        "ended_records": sum(each.ended for each in done),
         "tables": dg.MetadataValue.table(records),
     }

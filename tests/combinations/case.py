@@ -135,6 +135,14 @@ class Redrive(Step):
 
 
 @dataclass(frozen=True, repr=False)
+class Erase(Step):
+    """`kgs erase` of a record's key."""
+
+    key: str = "k1"
+    until: str = ""
+
+
+@dataclass(frozen=True, repr=False)
 class Materialize(Step):
     """`kgs materialize`."""
 

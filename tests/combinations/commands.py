@@ -10,10 +10,12 @@ from kgs_core.ingest.replay import redrive
 from kgs_core.lake.audit import audit
 from kgs_core.lake.derived.materialize import materialize_lake
 from kgs_core.lake.handover import adoption
+from kgs_core.lake.letters.erase import Eraser
 from kgs_core.lake.rule import LakeAudit
 from kgs_core.lake.topics import maintenance, recovery
 from tests.combinations.case import NEW, OLD, Rule
 from tests.combinations.rules import rules_of
+from tests.combinations.values import key_of
 
 _NUMBERS = count()
 
@@ -24,6 +26,7 @@ class Operator:
     Attributes:
         editions: of the rules that there have been.
         has_redriven: whether dead letters may have become rows.
+        erased: keys of records that were, or may be, erased.
     """
 
     def __init__(self, rule: Rule, root: Path) -> None:
@@ -31,6 +34,7 @@ class Operator:
         self._group, self._heir_of = 1, 0
         self.edition, self.editions = OLD, {OLD}
         self.has_redriven = False
+        self.erased: set[str] = set()
 
     def settings(self) -> Settings:
         """Of a process that starts now; each has its own connection to the registry."""
@@ -60,6 +64,10 @@ class Operator:
         except KgsError as e:
             return [] if may_be_refused else [f"redrive: {e}"]
         return []
+
+    def erase(self, key: str) -> None:
+        self.erased.add(key)
+        Eraser(self.settings(), "t", keys=[key_of(self._rule, key).decode()]).run()
 
     def materialize(self) -> list[str]:
         """`kgs materialize`; its problems."""

@@ -1,7 +1,7 @@
 """The judge: a plain loop over all records, and what the tables have, read by deltalake alone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,11 @@ class Judge:
 
     Args:
         editions: of the rule, under which records may have been read.
+        erased: keys of records that are to be in no table.
     """
 
-    def __init__(self, kafka: MemoryKafka, editions: set[int]) -> None:
-        self._kafka, self._editions = kafka, sorted(editions)
+    def __init__(self, kafka: MemoryKafka, editions: set[int], erased: Collection[bytes] = ()) -> None:
+        self._kafka, self._editions, self._erased = kafka, sorted(editions), erased
         self._rule: Rule = kafka.rule
 
     def faults(self, found: Tables, *, may_be_redriven: bool, is_redriven: bool = False) -> list[str]:
@@ -102,6 +103,11 @@ class Judge:
             place = message.topic_id, message.partition, message.offset
             rows, letters = found.rows.get(place, []), found.letters.get(place, [])
             read[place] = message
+            if message.key in self._erased:
+                # Nobody knows of a topic that was deleted whether its letters will be read again
+                if is_last and (rows or letters):
+                    faults.append(f"{_named(message)}: was erased")
+                continue
             if not rows and not letters:
                 # A topic that was deleted may have been read up to some record
                 if is_last or message.offset < ends.get(place[:2], 0):

@@ -12,6 +12,7 @@ COMBINED_POINTS = ("intent-left", "entry-made")
 SIDE_POINTS = ("route-claimed", "side-fenced", *["after-side-commit"] * 4)
 _JUDGEMENTS = ("judgement-announced", "judgement-fenced", "judgement-taken")
 REGISTRY_POINTS = ("written", *_JUDGEMENTS, LETTER, LETTER, "before-commit")
+END_POINTS = ("end-noted", "redrives-refused", "rows-rewritten", "append-only-off", "rows-removed")
 EVOLVE_POINTS = ("before-columns", "columns-added")
 
 
@@ -103,6 +104,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
         st.tuples(st.builds(steps.Restart, st.sampled_from((0, 1)))),
         st.tuples(st.builds(steps.Redrive)),
         st.tuples(st.builds(steps.Redrive, _until("redrive-written", "redriven")), st.just(steps.Redrive())),
+        st.tuples(st.builds(steps.Erase, st.sampled_from(("k1", "k2")), st.just("") | _until(*END_POINTS))),
         st.tuples(st.builds(steps.Maintain, st.booleans())),
         st.tuples(st.builds(steps.Adopt, st.just("") | _until("adopted"))),
     ]

@@ -69,9 +69,9 @@ class Message:
     @property
     def key(self) -> bytes | None:
         key, bad = self.record.key, self.record.what == "bad key"
-        if self.rule.key == "json" and key is not None:
-            return b"{" + key.encode() if bad else json.dumps({"k": key}).encode()
-        found = None if key is None else key.encode()
+        if self.rule.key == "json" and key is not None and bad:
+            return b"{" + key.encode()
+        found = None if key is None else key_of(self.rule, key)
         return b"\xff" + (found or b"") if bad else found
 
     @property
@@ -93,6 +93,11 @@ class Message:
     @property
     def schema(self) -> int:
         return NEW if self.record.what == "later" else OLD
+
+
+def key_of(rule: Rule, key: str) -> bytes:
+    """A good key, as it is sent."""
+    return json.dumps({"k": key}).encode() if rule.key == "json" else key.encode()
 
 
 def partition_of(record: Record) -> int:

@@ -30,6 +30,7 @@ from tests.combinations.judge import Judge, tables_in
 from tests.combinations.killing import Act, AtOnce, failpoint
 from tests.combinations.process import Process
 from tests.combinations.stand_ins import LogClient, MemoryKafka, RegistryAnswers, RegistryConnection
+from tests.combinations.values import key_of
 from tests.group_offsets import MemoryOffsets
 
 LOOK_S, LONG_S = 130.0, 10_000.0
@@ -58,6 +59,7 @@ class World:
         }
         self._commands: Mapping[type[steps.Step], Callable[[Any], object]] = {
             steps.Redrive: lambda _: self._operator.redrive(),
+            steps.Erase: lambda step: self._operator.erase(step.key),
             steps.Materialize: lambda _: self._operator.materialize(),
             steps.Maintain: lambda step: self._operator.maintain(later=step.later),
             steps.Accept: lambda step: self._operator.accept(step.topic),
@@ -96,7 +98,11 @@ class World:
         self._finish()
         if self._said:
             return self._said
-        judge, operator = Judge(self.kafka, self._operator.editions), self._operator
+        operator = self._operator
+        for key in sorted(operator.erased):
+            operator.erase(key)
+        erased = {key_of(self.rule, key) for key in operator.erased}
+        judge = Judge(self.kafka, operator.editions, erased)
         found = judge.faults(tables_in(self._root), may_be_redriven=operator.has_redriven)
         # Rows of a topic that is gone may go by a route that kgs.yaml no longer has: its letters stay
         may_stay = self.rule.route and len(operator.editions) > 1 and self.kafka.has_made_again

@@ -22,6 +22,7 @@ _ADVICE = {
     "it is this group under its earlier name: kgs adopt --from-group",
     Fault.DELETED_UNREAD: "these records are gone for good; the partition is stopped until kgs accept-loss",
     Fault.CHANGED: "the rule was changed since, or something else wrote these rows: compare them with the records",
+    Fault.STILL_THERE: "kgs erase was cut short, or the table was restored: run kgs erase again",
     Fault.CONTRADICTION: "the table's log was changed by other means than kgs: restore an earlier version",
 }
 

@@ -28,14 +28,15 @@ _yes_option = click.option("--yes", is_flag=True, help="Do it; without, nothing 
 @click.option(
     "--table", "tables", multiple=True, metavar="TABLE", help="Only this table (its path in the lake). May be repeated."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what vacuum would remove.")
+@click.option("--dry-run", is_flag=True, help="Only say what would end, and what vacuum would remove.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Compact the lake's tables, and remove what no version of them needs any more.
 
     For each table: small files are joined, a checkpoint is written, expired log entries go (lake.log_retention_h), and
     so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
-    killed consumers left. Run it every hour; consumers keep running.
+    killed consumers left. Before that, rows end that are older than `keep` of their rule. Run it every hour; consumers
+    keep running.
 
     Run it from one place at a time: on a local disk a second one refuses to start; elsewhere nothing holds it back,
     and both would do the same work (no row is lost by it).
@@ -55,8 +56,9 @@ def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_js
 def _line(upkeep: "Upkeep", *, dry_run: bool) -> str:
     (before, after), (bytes_before, bytes_after) = upkeep.files, upkeep.bytes
     verb = "would remove" if dry_run else "removed"
+    ended = f" {upkeep.ended:,} records {'would end' if dry_run else 'ended'} (keep)," if upkeep.ended else ""
     return (
-        f"{upkeep.table}: {before} -> {after} files, {bytes_before / _MB:.1f} -> {bytes_after / _MB:.1f} MB, "
+        f"{upkeep.table}:{ended} {before} -> {after} files, {bytes_before / _MB:.1f} -> {bytes_after / _MB:.1f} MB, "
         f"{verb} {upkeep.removed} old files ({upkeep.removed_bytes / _MB:.1f} MB), {upkeep.seconds:.1f} s"
     )
 

@@ -22,6 +22,7 @@ _SAME = (
     "route",
     "complete_hours",
     "mask",
+    "keep",
 )
 _IN_WORDS = {"key_columns": "key_format, key_schema and key_prefix"}
 

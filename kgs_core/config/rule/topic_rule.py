@@ -1,5 +1,6 @@
 """The rule that makes a table of a topic: its part of kgs.yaml."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import chain
@@ -27,6 +28,9 @@ LATENESS_S = 60.0
 """A replica that lags for longer (`replica.lag.time.max.ms`, 30 s) holds up nobody."""
 
 
+_KEEP = re.compile(r"([1-9]\d{0,4}) (day|hour)s?")
+
+
 def _one_is_a_list(value: Any) -> Any:
     return [] if value is None else [value] if isinstance(value, str) else value
 
@@ -45,6 +49,13 @@ class CompleteHours(Section):
 
     since: Annotated[date, Field(strict=False, description="give a day, as 2026-11-01")]
     lateness_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = LATENESS_S
+
+
+def _kept(text: Any) -> Any:
+    match = _KEEP.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError("write a number of days or hours, as 30 days")
+    return f"{int(match[1])} {match[2]}s"
 
 
 class TopicRule(Section):
@@ -83,6 +94,7 @@ class TopicRule(Section):
     route: Route | None = None
     complete_hours: Annotated[CompleteHours | None, Own()] = None
     mask: MaskWords = Field(default_factory=dict)
+    keep: Annotated[str | None, BeforeValidator(lambda text: None if text is None else _kept(text)), Own()] = None
 
     @field_validator("topic")
     @classmethod

@@ -22,9 +22,9 @@ from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.admin import KafkaAdmin, admin_of
 from kgs_core.kafka.records import Record
 from kgs_core.lake.audit.audit_kafka_log import load_log
-from kgs_core.lake.audit.audit_snapshot import READ_THREADS, offsets_of
 from kgs_core.lake.files.columns import as_wide_as_there, widened
 from kgs_core.lake.files.layout import as_kept
+from kgs_core.lake.files.places import READ_THREADS, offsets_of
 from kgs_core.lake.files.row_digests import Digests, row_digests
 from kgs_core.lake.rule import NO_OFFSETS, LakeAudit, Offsets, TableAudit
 from kgs_core.lake.rule.audit import changed

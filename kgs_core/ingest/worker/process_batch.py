@@ -16,9 +16,9 @@ from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.batch_files import write_routed
 from kgs_core.ingest.worker.sorted_records import Cuts, EarlierReading, Sorted, sort_records
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob, load_hook
-from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in
 from kgs_core.lake.files.layout import Partitioned
 from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.files.places import PartitionKey, offsets_in
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import NO_OFFSETS

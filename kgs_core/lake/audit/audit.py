@@ -12,9 +12,18 @@ from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.audit.audit_kafka_log import load_log
-from kgs_core.lake.audit.audit_snapshot import PartitionKey, TableSnapshot, load_snapshots
+from kgs_core.lake.audit.audit_snapshot import TableSnapshot, load_snapshots
 from kgs_core.lake.derived.proof import prove
-from kgs_core.lake.rule import NO_OFFSETS, LakeAudit, LogPart, StoredPositions, TableAudit, check_partition
+from kgs_core.lake.files.places import PartitionKey
+from kgs_core.lake.rule import (
+    NO_OFFSETS,
+    LakeAudit,
+    LogPart,
+    PartitionAudit,
+    StoredPositions,
+    TableAudit,
+    check_partition,
+)
 from kgs_core.lake.rule.first_start import offsets_read, second_start
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables
@@ -135,6 +144,7 @@ def _audit(
         )
         for key in sorted({*snapshot.positions, *snapshot.rows, *snapshot.dead_letters, *snapshot.sides, *log})
     )
+    notes += _notes_on_ended(partitions)
     return TableAudit(spec.topic, spec.table, spec.rule.rows, snapshot.version, partitions, notes)
 
 
@@ -202,6 +212,12 @@ def _notes_on(snapshot: TableSnapshot, group: str) -> tuple[str, ...]:
     sides = sorted({side.table for each in snapshot.sides.values() for side in each})
     together = (f"with the rows of {', '.join(sides)}",) if sides else ()
     return (*absent, *missing, *others, *beside, *together)
+
+
+def _notes_on_ended(partitions: Sequence[PartitionAudit]) -> tuple[str, ...]:
+    ended, erased = sum(p.ended for p in partitions), sum(p.erased for p in partitions)
+    by = [f"{count:,} {what}" for count, what in ((ended, "by keep"), (erased, "by kgs erase")) if count]
+    return (f"records that have ended: {', '.join(by)}",) if by else ()
 
 
 def _notes_on_topic(topic: str, found: TopicDescription | None, snapshot: TableSnapshot) -> tuple[str, ...]:

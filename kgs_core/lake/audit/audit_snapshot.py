@@ -2,35 +2,23 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgs_core.config import TableSpec
 from kgs_core.errors import PortError, TransientError, one_line
+from kgs_core.lake.files.places import PartitionKey, offsets_in
 from kgs_core.lake.files.row_schema import IDENTITY
-from kgs_core.lake.rule import NO_OFFSETS, Offsets, SideRows, StoredPositions
+from kgs_core.lake.rule import NO_OFFSETS, EndedOffsets, Offsets, SideRows, StoredPositions
+from kgs_core.lake.rule.audit_result import NONE_ENDED
 from kgs_core.lake.rule.positions import CLOSED, AppIds, ParsedAppId, offset_sum, parse_app_id
-from kgs_core.lake.rule.table_owner import owners
+from kgs_core.lake.rule.table_owner import REDRIVES, owners
+from kgs_core.lake.topics.ending import ERASE, KEEP
 from kgs_core.lake.topics.shared_table import topics_by_id
 from kgs_core.lake.topics.side_tables import noted_sides
 from kgs_core.model import OffsetRange, TopicId
 from kgs_core.ports import Lake, PinnedTable
 
 TRIES = 4
-READ_THREADS = 4
-NAMELESS = -1  # partition of a row that does not say which
-
-
-class PartitionKey(NamedTuple):
-    """One partition of one life of a topic."""
-
-    topic_id: TopicId
-    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +97,9 @@ def _load(
     topics = {id_: topic for id_, topic in known_topics if topic in positions or belongs(topic)}
     rows, letters = offsets_in(table), offsets_in(dead_letters)
     sides = _sides(lake, group, specs, transactions)
+    ended = _ended(lake, specs[0].table) if table else {}
+    if table and ended and lake.all_versions(specs[0].table).get(REDRIVES) != table.version_of(REDRIVES):
+        raise RuntimeError("rows have ended meanwhile")  # those of before, and dead letters of after
     found = {}
     for spec in specs:
         ours, known = {id_ for id_, topic in topics.items() if topic == spec.topic}, positions[spec.topic]
@@ -125,7 +116,11 @@ def _load(
         }
         found[spec.topic] = TableSnapshot(
             version,
-            {key: _with_redriven(at, group, spec, sides) for key, at in known.items() if key not in started_since},
+            {
+                key: _with_redriven(at, ended.get(key, NONE_ENDED), group, spec, sides)
+                for key, at in known.items()
+                if key not in started_since
+            },
             {key: offsets for key, offsets in rows.items() if key.topic_id in ours},
             {key: at for key, at in letters.items() if key.topic_id in ours and key not in started_since},
             others,
@@ -133,6 +128,15 @@ def _load(
             sides=of_sides,
         )
     return found | handed_over
+
+
+def _ended(lake: Lake, table: str) -> dict[PartitionKey, EndedOffsets]:
+    """As of after the rows were looked at: what ends is noted before it goes."""
+    by = lake.ended(table)
+    rule, person = (by.get(decision, {}) for decision in (KEEP, ERASE))
+    return {
+        key: EndedOffsets(rule.get(key, NO_OFFSETS), person.get(key, NO_OFFSETS)) for key in rule.keys() | person.keys()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +166,16 @@ def _sides(lake: Lake, group: str, specs: Sequence[TableSpec], transactions: Map
     return found
 
 
-def _with_redriven(stored: StoredPositions, group: str, spec: TableSpec, sides: Sequence[_Side]) -> StoredPositions:
-    """With the dead letters that have become rows of side tables."""
+def _with_redriven(
+    stored: StoredPositions, ended: EndedOffsets, group: str, spec: TableSpec, sides: Sequence[_Side]
+) -> StoredPositions:
+    """With the dead letters that have become rows of side tables, and with records that have ended."""
     ids = AppIds(group, spec.topic, stored.topic_id)
     count, total = stored.redriven
     for side in sides:
         count += side.table.version_of(ids.redriven(stored.partition)) or 0
         total = offset_sum([side.table.version_of(ids.redriven_sum(stored.partition)) or 0], total)
-    return replace(stored, redriven=(count, total))
+    return replace(stored, redriven=(count, total), ended=ended)
 
 
 def _positions(
@@ -225,31 +231,3 @@ def position_in(table: PinnedTable | None, ids: AppIds, partition: int) -> int |
     stored = table.version_of(ids.position(partition)) if table else None
     ended = table.version_of(ids.end(partition)) if table and stored == CLOSED else None
     return stored if ended is None else ended
-
-
-def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:
-    """Offsets of all rows, of every partition, read file by file; of all that lie within a range, and maybe others."""
-    if table is None:
-        return {}
-    parts: dict[PartitionKey, list[Offsets]] = {}
-    with ThreadPoolExecutor(READ_THREADS) as pool:
-        for found in pool.map(lambda file: offsets_of(table.read(file, IDENTITY)), table.files(within)):
-            for key, offsets in found.items():
-                parts.setdefault(key, []).append(offsets)
-    return {key: np.concatenate(offsets) for key, offsets in parts.items()}
-
-
-def offsets_of(rows: pa.Table) -> dict[PartitionKey, Offsets]:
-    """Offsets of rows by partition, in no order."""
-    # Compaction and other writers may have chosen another kind of string, which `fill_null` does not know
-    topic_ids = pc.fill_null(rows["_topic_id"].cast(pa.string()), "").combine_chunks().dictionary_encode()
-    partitions = pc.fill_null(rows["_partition"], NAMELESS).to_numpy()
-    offsets = pc.fill_null(rows["_offset"], NAMELESS).to_numpy().astype(np.int64, copy=False)
-    codes = topic_ids.indices.to_numpy().astype(np.int64) << 32 | (partitions.astype(np.int64) & 0xFFFFFFFF)
-    order = np.argsort(codes, kind="stable")
-    firsts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    return {
-        PartitionKey(TopicId(topic_ids.dictionary[int(codes[p[0]] >> 32)].as_py()), int(partitions[p[0]])): offsets[p]
-        for p in np.split(order, firsts[1:])
-        if len(p)
-    }

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,14 +23,19 @@ from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
+from kgs_core.lake.delta.removal.ended_rows import load_ended, note_ended
+from kgs_core.lake.delta.removal.row_removal import RowRemoval, restore_append_only
 from kgs_core.lake.delta.table_changes import ChangesLostError, added_since
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.places import PartitionKey, Places
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 from kgs_core.lake.files.storage import Storage
+from kgs_core.lake.rule import Offsets
 from kgs_core.model import OffsetRange
-from kgs_core.ports import PLAIN, Lake, TableContents, TableDescription, TableLayout, Upkeep
+from kgs_core.ports import PLAIN, Lake, RowsRemoved, TableContents, TableDescription, TableLayout, Upkeep
+from kgs_core.ports.upkeep import Moved
 
 
 class DeltaLake(Lake):
@@ -84,6 +90,10 @@ class DeltaLake(Lake):
 
     def open(self, name: str) -> DeltaTopicTable:
         """See `Lake`."""
+        return DeltaTopicTable(self._log(name), self._turn(name), commits=self._commits)
+
+    def _log(self, name: str) -> TableLog:
+        """Of a table that is there, with the columns that it has."""
         try:
             found = opened_table(self._storage, name)
         except PortError:
@@ -92,7 +102,8 @@ class DeltaLake(Lake):
             raise TransientError(f"table {name}: {one_line(e)}") from e
         if found is None:
             raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table")
-        return self.table(name, pa.schema(found.schema()), TableLayout(tuple(found.metadata().partition_columns)))
+        layout = TableLayout(tuple(found.metadata().partition_columns))
+        return TableLog(self._storage, name, pa.schema(found.schema()), self._settings, layout, self._consumer)
 
     def all_versions(self, name: str) -> dict[str, int]:
         """See `Lake`."""
@@ -113,7 +124,33 @@ class DeltaLake(Lake):
 
     def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
         """See `Lake`."""
+        if not dry_run:
+            with suppress(Exception):  # there is no table, others commit, or the store does not answer: the next one
+                restore_append_only(self._log(name))
         return maintain_table(self._storage, name, self._settings.vacuum_retention_h, layout, dry_run=dry_run)
+
+    def ended(self, name: str) -> dict[str, dict[PartitionKey, Offsets]]:
+        """See `Lake`."""
+        return load_ended(self._storage, name)
+
+    def note_ended(self, name: str, by: str, places: Places) -> None:
+        """See `Lake`."""
+        note_ended(self._storage, name, by, places)
+
+    def remove_rows(self, name: str, places: Places, moved: Moved) -> RowsRemoved:
+        """See `Lake`."""
+        return RowRemoval(self._log(name), places, moved).run()
+
+    def vacuum_replaced(self, name: str) -> int:
+        """See `Lake`."""
+        try:
+            found = opened_table(self._storage, name)
+            # Not `full`: files whose commits are still to come stay
+            return 0 if found is None else len(found.vacuum(0, dry_run=False, enforce_retention_duration=False))
+        except PortError:
+            raise
+        except Exception as e:
+            raise TransientError(f"table {name}: vacuum: {one_line(e)}: run it again") from e
 
 
 class PinnedDelta:

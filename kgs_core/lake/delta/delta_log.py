@@ -230,6 +230,11 @@ def added_files(text: bytes, name: str) -> list[str]:
     return [str(action["add"]["path"]) for action in _actions(text, name) if "add" in action]
 
 
+def removed_files(text: bytes, name: str) -> list[str]:
+    """Likewise, of the files that it removes."""
+    return [str(action["remove"]["path"]) for action in _actions(text, name) if "remove" in action]
+
+
 def _parsed(text: bytes, name: str) -> _Entry:
     actions = _actions(text, name)
     try:

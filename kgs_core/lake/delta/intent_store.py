@@ -58,11 +58,11 @@ class IntentStore(Protocol):
         """
 
 
-def intent_store(storage: Storage, table: str) -> IntentStore:
-    """The intents of a table."""
+def intent_store(storage: Storage, table: str, folder: str = INTENT_FOLDER) -> IntentStore:
+    """The intents of a table, or other small files in a folder of their own."""
     if storage.is_in_objects:
-        return ObjectIntents(storage, table)
-    return DiskIntents(Path(storage.uri(table), INTENT_FOLDER))
+        return ObjectIntents(storage, table, folder)
+    return DiskIntents(Path(storage.uri(table), folder))
 
 
 def remove_beside(store: IntentStore, names: Collection[str]) -> None:
@@ -199,8 +199,8 @@ class DiskIntents(IntentStore):
 class ObjectIntents(IntentStore):
     """Port `IntentStore` in a store of objects."""
 
-    def __init__(self, storage: Storage, table: str) -> None:
-        self._store = object_store(storage.uri(f"{table}/{INTENT_FOLDER}"), storage.delta_options())
+    def __init__(self, storage: Storage, table: str, folder: str = INTENT_FOLDER) -> None:
+        self._store = object_store(storage.uri(f"{table}/{folder}"), storage.delta_options())
 
     def put(self, name: str, data: bytes) -> None:
         """See `IntentStore`."""

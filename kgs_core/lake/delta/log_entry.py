@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -10,9 +11,30 @@ from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.rule.positions import CLOSED, parse_app_id
 from kgs_core.ports import FileWritten
 
+ENDS = "ends"
+"""In an entry's words: how many rows end by it."""
 MOST_RANGES = 50
 """Partitions of one batch whose offsets an entry's words give; how many more there are is said."""
 MOST_RANGES_OF_ENTRY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileReplaced:
+    """One file of a table, some of whose rows end.
+
+    Attributes:
+        path: as the log has it.
+        size: bytes.
+        partition_values: in Delta's form.
+        ended: how many of its rows.
+        left: a file with its other rows; None: there are none.
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    ended: int
+    left: FileWritten | None
 
 
 def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
@@ -37,11 +59,30 @@ def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
 def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
     """A log entry that replaces a table's metadata and does nothing else.
 
-    `added`: names of the columns that are new in it, or new inside, for those who read the log.
+    `added`: names of the columns that are new in it, or new inside, for those who read the log; none: it has the same
+    columns, and other properties.
     """
-    info = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}, "isBlindAppend": False}
-    ours = {"writer": maker, "batches": 0}
-    return _lines([_commit_info(info, ours, int(time.time() * 1000)), {"metaData": metadata}])
+    named = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}}
+    info = named if added else {"operation": "SET TBLPROPERTIES", "operationParameters": {}}
+    ours = {"writer": maker, "batches": 0} | ({} if added else {ENDS: 0})
+    now_ms = int(time.time() * 1000)
+    return _lines([_commit_info({**info, "isBlindAppend": False}, ours, now_ms), {"metaData": metadata}])
+
+
+def removal_entry(files: Sequence[FileReplaced], versions: Mapping[str, int], maker: str) -> bytes:
+    """A log entry by which rows end: files go, and those with what is left of their rows come in their place."""
+    now_ms = int(time.time() * 1000)
+    info = {"operation": "DELETE", "operationParameters": {}, "isBlindAppend": False}
+    ours = {"writer": maker, "batches": 0, ENDS: sum(file.ended for file in files)}
+    actions = [_commit_info(info, ours, now_ms), *(_remove(file, now_ms) for file in files)]
+    actions += [_add(file.left, now_ms) for file in files if file.left is not None]
+    return _lines([*actions, *({"txn": {"appId": app, "version": at}} for app, at in sorted(versions.items()))])
+
+
+def adds_no_record(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether kgs made this entry to end rows, or before or after it: it has no row that was not there before."""
+    made = next((a["commitInfo"].get("kgs") or {} for a in actions if "commitInfo" in a), {})
+    return ENDS in made
 
 
 def changes_entry(
@@ -78,6 +119,18 @@ def _add(file: FileWritten, now_ms: int) -> dict[str, Any]:
         "stats": file.stats,
     }
     return {"add": add}
+
+
+def _remove(file: FileReplaced, now_ms: int) -> dict[str, Any]:
+    remove = {
+        "path": file.path,
+        "deletionTimestamp": now_ms,
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": dict(file.partition_values),
+        "size": file.size,
+    }
+    return {"remove": remove}
 
 
 def _words_of(batches: Sequence[CommitIntent]) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """What was added to an append-only table since a version of its log.
 
-Only rows count that a commit added: what compaction rewrites (`dataChange: false`) and what changes properties alone is
-passed over. Where the log cannot say it any more (entries cleaned away, rows removed, columns changed), it says so.
+Only rows count that a commit added: what compaction rewrites (`dataChange: false`), what changes properties alone, and
+what is left of files of which kgs has ended rows (`row_removal`) is passed over. Where the log cannot say it any more
+(entries cleaned away, rows removed by others, columns changed), it says so.
 """
 
 import json
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from kgs_core.lake.delta.log_entry import adds_no_record
 from kgs_core.lake.delta.log_store import LogStore, entry_name
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.table_owner import REDRIVES
@@ -110,12 +112,16 @@ def _read(log: LogStore, version: int) -> bytes:
 
 def _no_append(version: int, actions: list[dict[str, Any]]) -> str:
     """Other changes than added rows; empty: none."""
+    if adds_no_record(actions):
+        return ""
     if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
         return f"version {version} removed rows"
     return f"version {version} changed columns or properties" if any("metaData" in each for each in actions) else ""
 
 
 def _added(version: int, actions: list[dict[str, Any]]) -> AddedFiles:
+    if adds_no_record(actions):
+        return AddedFiles(version, (), 0, redriven=False, time_ms=0)
     adds = [action["add"] for action in actions if "add" in action and action["add"].get("dataChange", True)]
     redriven = any(action["txn"]["appId"] == REDRIVES for action in actions if "txn" in action)
     size = sum(add.get("size", 0) for add in adds)

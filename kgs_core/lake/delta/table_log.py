@@ -18,7 +18,7 @@ from deltalake.exceptions import TableNotFoundError
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ProtocolError, TransientError
 from kgs_core.lake.delta.delta_log import LogState, followed, next_state, read_state
-from kgs_core.lake.delta.log_entry import entry_of, metadata_entry
+from kgs_core.lake.delta.log_entry import FileReplaced, entry_of, metadata_entry, removal_entry
 from kgs_core.lake.delta.log_store import LogStore, log_store
 from kgs_core.lake.delta.log_upkeep import keep_short
 from kgs_core.lake.delta.table_properties import check_table
@@ -150,12 +150,24 @@ class TableLog:
     def write_metadata(self, state: LogState, metadata: Mapping[str, Any], added: Sequence[str]) -> None:
         """Create the entry behind `state` that replaces the metadata as of it; afterwards the table is read anew.
 
+        `added`: see `metadata_entry`.
+
         Raises:
             EntryExistsError: the number is taken.
             Exception: the entry may be there, now or later.
         """
         self._create(state, metadata_entry(metadata, added, self.writer))
         self.state = None
+
+    def write_removal(self, state: LogState, files: Sequence[FileReplaced], versions: Mapping[str, int]) -> None:
+        """Create the entry behind `state` that ends rows of these files and moves versions.
+
+        Raises:
+            EntryExistsError: the number is taken.
+            Exception: the entry may be there, now or later.
+        """
+        stamp = self._create(state, removal_entry(files, versions, self.writer))
+        self.state = state.followed_by(state.version + 1, stamp, versions, self.writer, 0)
 
     def _create(self, state: LogState, entry: bytes) -> str:
         number = state.version + 1

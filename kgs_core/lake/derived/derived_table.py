@@ -10,7 +10,7 @@ is there, a commit leaves files that no version names, which `kgs maintain` remo
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,11 @@ from kgs_core.lake.derived.deletion_vectors import Rows, remove_old_vectors, wri
 from kgs_core.lake.derived.files_in_log import live_files, removed
 from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.live_file import LiveFile, small_and_worn
+from kgs_core.lake.derived.newest_rows import has_key
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.parquet_writer import write_table
+from kgs_core.lake.files.places import Places, is_among
+from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import FileWritten
 from kgs_core.system.failpoints import failpoint
@@ -123,6 +126,31 @@ class DerivedTable:
         actions, written = self._without(found.gone)
         self._commit("MERGE", actions, positions, [*written, *self._written(found.rows)])
 
+    def rows_at(self, places: Places) -> Iterator[pa.Table]:
+        """Its rows that were made of these records, a file after the other."""
+        for rows in self.all_rows() if places else ():
+            yield rows.filter(pa.array(is_among(rows, places)))
+
+    def all_rows(self) -> Iterator[pa.Table]:
+        """Its rows, a file after the other."""
+        return (file.rows(self._schema) for file in self._files)
+
+    def replace_keys(self, keys: pa.Table, rows: pa.Table, erased: Places, positions: Mapping[str, int]) -> None:
+        """Put rows in the place of all that have some keys, newer or not.
+
+        Files that have rows of these keys, or of erased records, are written anew, also where a deletion vector marks
+        them: what is marked is still in the store.
+        """
+        gone: dict[int, Rows] = {}
+        columns = pa.schema([self._schema.field(name) for name in dict.fromkeys([*IDENTITY, *keys.column_names])])
+        for number, file in enumerate(self._files):
+            there = file.all_rows(columns)
+            goes = is_among(there, erased) | has_key(there, keys)
+            if goes.any():
+                gone[number] = np.flatnonzero(goes)
+        actions, written = self._without(gone, anew=True)
+        self._commit("MERGE", actions, positions, [*written, *self._written(rows)])
+
     def compact(self, most: int) -> int:
         """Write small files, and those of which many rows are gone, as larger ones; how many times, at most `most`."""
         groups = small_and_worn(self._files, TARGET_BYTES)[:most]
@@ -136,14 +164,14 @@ class DerivedTable:
             remove_old_vectors(self._storage, self.name, live, time.time() - VECTORS_KEPT_S)
         return len(groups)
 
-    def _without(self, gone: Mapping[int, Rows]) -> tuple[Actions, list[FileWritten]]:
+    def _without(self, gone: Mapping[int, Rows], *, anew: bool = False) -> tuple[Actions, list[FileWritten]]:
         """Actions by which rows go, and the files that are left of theirs, where these are written anew."""
         actions: Actions = [self._removed(self._files[number]) for number in gone]
         written: list[FileWritten] = []
         vectors: dict[int, Rows] = {}
         for number, rows in gone.items():
             file = self._files[number]
-            if self._has_vectors:
+            if self._has_vectors and not anew:
                 vectors[number] = merged = np.union1d(file.deleted, rows)
                 if len(merged) == file.stats["numRecords"]:
                     del vectors[number]

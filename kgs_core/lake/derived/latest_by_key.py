@@ -7,30 +7,35 @@
    harm.
 3. Several topics in one table: offsets tell what is newer only where all rows of a key are of one topic, so the topic's
    column must be in the key, or the time tells it.
-4. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
+4. What a person has erased is left out, wherever it is read. How many such records there are is noted: if there are
+   more now, the newest of what is left of their keys comes, and values that others kept of them go. `kgs erase` has
+   this done before it removes their rows, which tell the keys. What ends by `keep` of the rule stays here.
+5. Redriven rows are older than what was there before. Beside tombstones, whose keys leave no trace, that could bring a
    deleted key back: then all is made anew. So it is where the log no longer says what was added.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from kgs_core.config import Settings, TableSpec, TopicRule
-from kgs_core.config.rule.newest_rows import KAFKA_KEY
-from kgs_core.errors import ConfigError, PortError, TransientError, UnsafeError, one_line
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import ConfigError, PortError, TransientError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
-from kgs_core.lake.delta.table_changes import AddedFile, AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.lake.delta.table_changes import AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.lake.delta.whole_table import opened_table
-from kgs_core.lake.derived.changes.interpretation import MAY_TRUNCATE, Interpretation, Truncate, note_of, noted_truncate
+from kgs_core.lake.derived.changes.interpretation import Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.newest_rows import DELETED, needed, newest, of_part
-from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
+from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
+from kgs_core.lake.derived.source_table import SourceTable
+from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.places import count_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
 from kgs_core.lake.topics.shared_table import topics_by_id
@@ -43,6 +48,8 @@ LOOKED_AT = 16
 """Entries that are read at once of those that may have added rows."""
 COMPACTIONS = 2
 """Files that are made of others at most each time: what is new must not wait long for it."""
+ERASED = "/erased"
+"""Behind a position's application id: how many erased records were left out."""
 ANEW_BYTES = 128_000_000
 """Compressed bytes of rows of which all keys are looked at together where all is made anew."""
 
@@ -66,25 +73,6 @@ class Materialization:
     commits: int = 0
     anew: str = ""
     problem: str = ""
-
-
-@dataclass(slots=True)
-class SourceTable:
-    """The append-only tables as of one moment."""
-
-    rows: DeltaTable
-    letters: DeltaTable | None
-    positions: Mapping[tuple[str, int], int]  # by topic id and partition
-    lives: Mapping[str, int]  # topic -> how many ids of it
-    rule: TopicRule
-    schema: pa.Schema = field(init=False)
-    reading: Interpretation = field(init=False)
-    derived: pa.Schema = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.schema = pa.schema([pa.field(f.name, f.type) for f in pa.schema(self.rows.schema())])
-        self.reading = Interpretation(self.rule, self.schema)
-        self.derived = self.reading.schema()
 
 
 class LatestByKeyTable:
@@ -151,16 +139,21 @@ class LatestByKeyTable:
         if rows is None:
             return done
         topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
-        source = SourceTable(rows, letters, positions, Counter(topics), self._spec.rule)
-        self._check(source)
+        source = SourceTable(self._storage, self._spec, rows, letters, positions, Counter(topics))
+        source.check()
         self._target.load(source.derived)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
         base = self._target.position(apps[0])
+        source.know_ended()  # behind the load: what another has left out by then is left out here
+        if base is None:
+            source.kept = {}
+        source.former_gives = bool(source.kept) and self._noted_erased(apps[0]) == count_of(source.erased)
         try:
             if base is None:
                 raise ChangesLostError("it was never made by this rule from this table")  # noqa: TRY301
             if base > rows.version() or not self._target.has_columns(source.derived):
                 raise ChangesLostError("the table has another history, or other columns")  # noqa: TRY301
+            self._end_erased(source, apps, done)
             self._merge_new(source, apps, base, done)
         except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
             self._make_anew(source, apps, done)
@@ -172,7 +165,7 @@ class LatestByKeyTable:
     def _merge_new(self, source: SourceTable, apps: tuple[str, str], base: int, done: Materialization) -> None:
         end = source.rows.version()
         noted = load_transactions(self._storage, self._target.name)
-        found = self._new_tombstones(source, apps[1], noted)
+        found = source.new_tombstones(apps[1], noted)
         tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
         is_exact = self._latest.deletes != "remove" and self._latest.changes is None
@@ -180,7 +173,7 @@ class LatestByKeyTable:
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
         for part in _merges_of(waiting):
             is_last = part[-1] is waiting[-1]
-            read = self._read(self._spec.table, [file for added in part for file in added.files], source.schema)
+            read = source.read([file for added in part for file in added.files])
             done.rows += read.num_rows
             found_in = source.reading.read(read)
             if found_in.truncated:
@@ -189,7 +182,7 @@ class LatestByKeyTable:
             if is_last:
                 rows = pa.concat_tables([rows, source.reading.tombstones(tombstones)])
                 done.tombstones += tombstones.num_rows
-            if self._target.position(apps[0]) != base:
+            if (self._target.position(apps[0]), self._noted_erased(apps[0])) != (base, count_of(source.erased)):
                 raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
             self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.derived, done)
@@ -210,15 +203,18 @@ class LatestByKeyTable:
 
     def _make_anew(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, those of a part of the keys after the other, so that memory holds a part alone."""
-        found = self._new_tombstones(source, apps[1], {})
+        found = source.new_tombstones(apps[1], {})
         done.tombstones = found.rows.num_rows
-        truncated = self._truncated(source)
+        truncated = source.truncated()
         failpoint("latest-read")
         positions = {apps[0]: source.rows.version(), **found.noted, **note_of(truncated, apps[0])}
+        positions |= {f"{apps[0]}{ERASED}": count_of(source.erased)} if source.erased else {}
         adds = pa.table(source.rows.get_add_actions())
         done.rows = sum(filter(None, adds["num_records"].to_pylist()))
         count = 1 + sum(adds["size_bytes"].to_pylist()) // ANEW_BYTES
         parts = (self._newest_of(source, found.rows, truncated, (part, count)) for part in range(count))
+        if self._noted_erased(apps[0]) > count_of(source.erased):
+            raise RuntimeError("records were erased meanwhile")
         self._target.replace(parts, positions)
         failpoint("latest-merged")
         done.commits += 1
@@ -229,25 +225,35 @@ class LatestByKeyTable:
     ) -> pa.Table:
         """The newest row of each key of a part of the keys: its number, and how many there are."""
         kept = None
-        for rows in self._all_changes(source, tombstones, truncated):
+        former = self._givers(source) if source.former_gives else ()
+        for rows in chain(self._all_changes(source, tombstones, truncated), former):
             mine = of_part(rows, self._key, *part)
             kept = needed(mine if kept is None else pa.concat_tables([kept, mine]), self._key, self._latest.order)
         kept = newest(kept, self._key, self._latest.order)
         kept = kept.filter(pc.invert(kept[DELETED])) if self._latest.deletes == "remove" else kept
-        return kept.drop_columns([DELETED, KEPT])
+        return kept.filter(kept["_offset"].is_valid()).drop_columns([DELETED, KEPT])
 
     def _all_changes(self, source: SourceTable, tombstones: pa.Table, truncated: list[Truncate]) -> Iterator[pa.Table]:
-        """Of every row of the source, a file after the other."""
+        """Of every row of the source, a file after the other; and of those that are left of ended ones."""
         yield source.reading.tombstones(tombstones)
+        for rows in self._rows_kept(source):
+            yield source.reading.without_truncated(source.reading.former(rows), truncated)
         for file in files_of(source.rows):
-            read = source.reading.read(file.read(self._storage, self._spec.table, source.schema))
+            read = source.reading.read(source.read([file]))
             yield source.reading.without_truncated(read.rows, truncated)
 
-    def _new_tombstones(self, source: SourceTable, app: str, noted: Mapping[str, int]) -> NewTombstones:
-        if source.letters is None or self._latest.deletes == "ignore" or self._key != (KAFKA_KEY,):
-            return NewTombstones(none_of(source.schema))
-        name, positions = self._spec.dead_letters_table, source.positions
-        return DeadLetters(self._storage, name, source.letters, positions, source.schema).new_tombstones(app, noted)
+    def _givers(self, source: SourceTable) -> Iterator[pa.Table]:
+        """The rows of the derived table as if they were older than all."""
+        keeps = self._latest.changes is not None or self._latest.deletes == "column"
+        for rows in self._former() if keeps else ():
+            yield source.reading.former(as_oldest(rows, self._key, self._latest.order))
+
+    def _former(self) -> Iterator[pa.Table]:
+        return self._target.all_rows()
+
+    def _rows_kept(self, source: SourceTable) -> Iterator[pa.Table]:
+        """Rows of the derived table whose records `keep` has ended."""
+        return self._target.rows_at(source.kept)
 
     def _positions(self) -> dict[tuple[str, int], int]:
         """(topic id, partition) -> position, of all topics."""
@@ -263,37 +269,6 @@ class LatestByKeyTable:
                 found[(str(parsed.topic_id), parsed.partition)] = at
         return found
 
-    def _check(self, source: SourceTable) -> None:
-        if self._latest.order != "offset":
-            return
-        for topic, lives in source.lives.items():
-            if lives > 1:
-                raise UnsafeError(
-                    f"table {self._spec.table}: has rows of {lives} topics of the name {topic}, whose offsets cannot "
-                    "be compared: set newest_rows: order: timestamp"
-                )
-        if len(source.lives) > 1 and not {*self._spec.rule.topic_columns} & {*self._key}:
-            raise UnsafeError(
-                f"table {self._spec.table}: is filled from {', '.join(sorted(source.lives))}, whose offsets cannot "
-                "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
-            )
-
-    def _truncated(self, source: SourceTable) -> list[Truncate]:
-        """All truncates; what is older than one must be known before any row is taken."""
-        if self._latest.changes not in MAY_TRUNCATE:
-            return []
-        reads = (self._read(self._spec.table, [file], source.schema) for file in files_of(source.rows))
-        truncated = [each for read in reads for each in source.reading.read(read).truncated]
-        for each in truncated:
-            others = {p for t, p in source.positions if t == each.topic_id} - {each.partition}
-            if others and each.place is None:
-                raise UnsafeError(
-                    f"table {self._spec.table}: partition {each.partition} has a truncate at offset {each.offset}, and "
-                    f"which rows of {len(others)} other partitions came before it cannot be told: give the topic one "
-                    "partition, add source.lsn to the columns (PostgreSQL), or set newest_rows: deletes: ignore"
-                )
-        return truncated
-
     def _app(self, table: DeltaTable) -> str:
         latest = self._latest
         deletes = latest.deletes.replace("remove", "delete")  # its former word: positions noted by it stay valid
@@ -301,8 +276,28 @@ class LatestByKeyTable:
         changes = f"/{latest.changes}/{types}" if latest.changes is not None else ""
         return f"{MARK}{table.metadata().id}/{','.join(self._key)}/{deletes}/{latest.order}{changes}"
 
-    def _read(self, table: str, files: list[AddedFile], columns: pa.Schema) -> pa.Table:
-        return pa.concat_tables([columns.empty_table(), *(file.read(self._storage, table, columns) for file in files)])
+    def _noted_erased(self, app: str) -> int:
+        """How many erased records were left out, by the derived table."""
+        return self._target.position(f"{app}{ERASED}") or 0
+
+    def _end_erased(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:
+        """Have the newest of what is left of the keys of records that were erased, where these were not left out."""
+        if self._noted_erased(apps[0]) == count_of(source.erased):
+            return
+        keys = source.keys_of_erased(apps[1], self._target.rows_at(source.erased))
+        tombstones = source.new_tombstones(apps[1], {}).rows
+        truncated = source.truncated()
+        every = self._all_changes(source, tombstones, truncated)
+        parts = [rows.filter(pa.array(has_key(rows, keys))) for rows in every]
+        left = newest(pa.concat_tables(parts), self._key, self._latest.order)
+        left = left.filter(pc.invert(left[DELETED])) if self._latest.deletes == "remove" else left
+        failpoint("latest-read")
+        positions = {f"{apps[0]}{ERASED}": count_of(source.erased)}
+        schema = pa.schema([pa.field(f.name, plain(f.type)) for f in source.derived])
+        self._target.replace_keys(keys, left.select(schema.names).cast(schema), source.erased, positions)
+        self._target.load(source.derived)
+        failpoint("latest-merged")
+        done.commits += 1
 
 
 def _merges_of(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:

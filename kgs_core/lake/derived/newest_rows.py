@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -69,6 +70,26 @@ def _rows_at(rows: pa.Table, places: Places) -> pa.Table:
     is_there = np.zeros(rows.num_rows, dtype=bool)
     is_there[places] = True
     return rows.filter(pa.array(is_there))  # by chunk: to take rows would make one array of all, of at most 2 GB
+
+
+def has_key(rows: pa.Table, keys: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which of the rows have one of these keys; null is none."""
+    import polars as pl
+
+    names = keys.column_names
+    index = pl.DataFrame(pl.from_arrow(rows.select(names).cast(keys.schema))).with_row_index(ROW)
+    found = np.zeros(rows.num_rows, np.bool_)
+    found[index.join(pl.DataFrame(pl.from_arrow(keys)), on=names, how="semi")[ROW].to_numpy()] = True
+    return found
+
+
+def as_oldest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
+    """Rows as if they were older than all others of their keys, and nowhere."""
+    columns = [
+        pa.nulls(rows.num_rows, f.type) if f.name in ORDERS[order] and f.name not in key else rows[f.name]
+        for f in rows.schema
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def of_part(rows: pa.Table, key: Sequence[str], part: int, parts: int) -> pa.Table:

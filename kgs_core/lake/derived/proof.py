@@ -5,22 +5,24 @@ deltalake, deletion vectors included. Keys are compared by value, other columns 
 keys and digests of a part of the keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from kgs_core.config import Settings, TableSpec
-from kgs_core.config.rule.newest_rows import KAFKA_KEY
 from kgs_core.errors import one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.whole_table import opened_table
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, SourceTable
+from kgs_core.lake.derived.latest_by_key import ERASED, LatestByKeyTable
 from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, of_part
-from kgs_core.lake.derived.tombstones import DeadLetters, none_of, waiting_from
+from kgs_core.lake.derived.source_table import SourceTable
+from kgs_core.lake.derived.tombstones import none_of, waiting_from
 from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.places import Places, count_of, is_among
 from kgs_core.lake.files.row_digests import row_digests
+from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import DerivedAudit
 
 DIGEST = "digest of the row"
@@ -61,9 +63,15 @@ class _Proof(LatestByKeyTable):
             return DerivedAudit(self.name, self._spec.table, problem=problem)
         derived.load_as_version(self._version_with(derived, self._app(rows_now), version))
         then = DeltaTable(rows_now.table_uri, version=version, storage_options=self._storage.delta_options())
-        source = SourceTable(then, None, self._positions(), {}, self._spec.rule)
+        source = SourceTable(self._storage, self._spec, then, None, self._positions(), {})
+        source.know_ended()
+        source.former_gives = bool(source.kept)
+        if max(noted.get(f"{self._app(rows_now)}{ERASED}", 0), 0) != count_of(source.erased):
+            problem = "records were erased since it was made: run kgs materialize"
+            return DerivedAudit(self.name, self._spec.table, problem=problem)
         schema = pa.schema([pa.field(f.name, plain(f.type)) for f in source.derived])
-        tombstones, truncated = self._tombstones(noted, source.schema), self._truncated(source)
+        self._derived = derived, schema
+        tombstones, truncated = self._tombstones(noted, source), source.truncated()
         parts = 1 + sum(pa.table(then.get_add_actions())["size_bytes"].to_pylist()) // PART_BYTES
         missing = extra = differing = rows = 0
         for part in range(parts):
@@ -74,7 +82,7 @@ class _Proof(LatestByKeyTable):
             found = self._found(derived, schema, (part, parts))
             rows += found.height
             once, key = found.unique(self._key), list(self._key)
-            missing += expected.join(once, on=key, how="anti").height
+            missing += _not_deleted(expected.join(once, on=key, how="anti"), source.kept)
             extra += once.join(expected, on=key, how="anti").height + found.height - once.height
             both = expected.join(once, on=key, how="inner")
             differing += both.filter(pl.col(DIGEST) != pl.col(f"{DIGEST}_right")).height
@@ -94,7 +102,7 @@ class _Proof(LatestByKeyTable):
         kept: pl.DataFrame | None = None
         for changes in self._all_changes(source, tombstones, []):
             mine = of_part(changes, key, *part)
-            columns = [*dict.fromkeys([*key, *order, DELETED])]
+            columns = [*dict.fromkeys([*self._columns, *order, DELETED])]
             digests = pl.Series(DIGEST, row_digests(mine.select(schema.names).cast(schema)))
             read = pl.DataFrame(pl.from_arrow(mine.select(columns))).with_columns(digests).drop_nulls(key)
             both = read if kept is None else pl.concat([kept, read])
@@ -103,28 +111,50 @@ class _Proof(LatestByKeyTable):
         if kept is None:
             raise RuntimeError("no rows")
         alive = kept if self._latest.deletes == "ignore" else kept.filter(~pl.col(DELETED))
-        return alive.select(*key, DIGEST)
+        return alive.select(*self._columns, DIGEST)
 
     def _found(self, derived: DeltaTable, schema: pa.Schema, part: tuple[int, int]) -> pl.DataFrame:
         """Key and digest of each row that a reader finds."""
-        batches = QueryBuilder().register("t", derived).execute("select * from t")
-        read = (of_part(pa.table(batch).select(schema.names).cast(schema), self._key, *part) for batch in batches)
+        read = (of_part(rows, self._key, *part) for rows in _rows_of(derived, schema))
         return pl.concat([self._digests(rows, schema) for rows in (schema.empty_table(), *read)])
 
     def _digests(self, rows: pa.Table, schema: pa.Schema) -> pl.DataFrame:
         rows = rows.select(schema.names).cast(schema)
-        keys = pl.DataFrame(pl.from_arrow(rows.select(list(self._key))))
+        keys = pl.DataFrame(pl.from_arrow(rows.select(self._columns)))
         return keys.with_columns(pl.Series(DIGEST, row_digests(rows), pl.UInt64))
 
-    def _tombstones(self, noted: Mapping[str, int], schema: pa.Schema) -> pa.Table:
+    def _tombstones(self, noted: Mapping[str, int], source: SourceTable) -> pa.Table:
         """Those that were merged by the position."""
         letters = opened_table(self._storage, self._spec.dead_letters_table)
-        if letters is None or self._latest.deletes == "ignore" or self._key != (KAFKA_KEY,):
-            return none_of(schema)
-        app = self._app(letters)
-        if noted.get(app, -1) < 0:
-            return none_of(schema)
+        if letters is None or noted.get(app := self._app(letters), -1) < 0:
+            return none_of(source.schema)
         letters.load_as_version(noted[app])
-        return DeadLetters(self._storage, self._spec.dead_letters_table, letters, {}, schema).below(
-            waiting_from(app, noted)
-        )
+        return source.tombstones_below(letters, waiting_from(app, noted))
+
+    def _rows_kept(self, source: SourceTable) -> Iterator[pa.Table]:
+        """As the merge has them, read in another way."""
+        rows = _rows_of(*self._derived) if source.kept else ()
+        return (each.filter(pa.array(is_among(each, source.kept))) for each in rows)
+
+    def _former(self) -> Iterator[pa.Table]:
+        return _rows_of(*self._derived)
+
+    @property
+    def _columns(self) -> list[str]:
+        return [*dict.fromkeys([*self._key, *IDENTITY])]
+
+
+def _rows_of(derived: DeltaTable, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows as a reader finds them."""
+    for batch in QueryBuilder().register("t", derived).execute("select * from t"):
+        yield pa.table(batch).select(schema.names).cast(schema)
+
+
+def _not_deleted(rows: pl.DataFrame, ended: Places) -> int:
+    """How many rows have no ended record behind them in their partition, which may have deleted their key."""
+    last = {(str(key.topic_id), key.partition): int(offsets.max()) for key, offsets in ended.items() if len(offsets)}
+    return sum(last.get((topic_id, partition), -1) < offset for topic_id, partition, offset in _places(rows))
+
+
+def _places(rows: pl.DataFrame) -> Iterator[tuple[str, int, int]]:
+    return rows.select(*IDENTITY).iter_rows()

@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from kgs_core.config import TableSpec
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.audit.audit_snapshot import PartitionKey, offsets_in, offsets_of, stored_positions
+from kgs_core.lake.audit.audit_snapshot import stored_positions
+from kgs_core.lake.files.places import PartitionKey, joined, offsets_in, offsets_of
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import NO_OFFSETS, Offsets, StoredPositions
 from kgs_core.lake.rule.audit import within_any
@@ -43,11 +44,11 @@ class Redriven:
 
     Attributes:
         redrives: version of `REDRIVES`; None: never written.
-        partitions: how many letters of each have become rows of this table, and their `offset_sum`.
+        partitions: how many letters of each have become rows of this table, and their `offset_sum`; None likewise.
     """
 
     redrives: int | None
-    partitions: Mapping[PartitionKey, tuple[int, int]]
+    partitions: Mapping[PartitionKey, tuple[int | None, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class RedriveBase:
         redriven: of the topic's own table and each side table, by name.
         tokens: of the route that each partition goes by; None: there never was one.
         stored: positions and gaps of the partitions of the letters.
-        rows: offsets that are rows, in any table; more may be named than were asked for.
+        rows: offsets that are rows, in any table, or have ended; more may be named than were asked for.
     """
 
     group: str
@@ -98,9 +99,9 @@ class RedriveBase:
             count, total = noted.partitions[key]
             each = np.unique(offsets)
             apps = ids.redriven(key.partition), ids.redriven_sum(key.partition)
-            expected |= dict(zip(apps, (count or None, total if count else None), strict=True))
+            expected |= dict(zip(apps, (count, total), strict=True))
             expected[ids.route(key.partition)] = self.tokens[key]
-            new |= dict(zip(apps, (count + len(each), offset_sum(each.tolist(), total)), strict=True))
+            new |= dict(zip(apps, ((count or 0) + len(each), offset_sum(each.tolist(), total or 0)), strict=True))
         return table.commit(expected, new, files)
 
 
@@ -150,6 +151,8 @@ def look(lake: Lake, group: str, spec: TableSpec, letters: pa.Table) -> RedriveB
     for each in (table, *sides.values()):
         for key, found in offsets_in(each, within).items():
             rows[key] = np.concatenate([rows.get(key, NO_OFFSETS), found])
+    for key, ended in joined(*lake.ended(spec.table).values()).items():  # read behind `REDRIVES`
+        rows[key] = np.concatenate([rows.get(key, NO_OFFSETS), ended])
     redriven = {name: _redriven(each, group, spec, keys) for name, each in {spec.table: table, **sides}.items()}
     return RedriveBase(group, spec.topic, redriven, tokens, stored, rows)
 
@@ -176,11 +179,9 @@ def _refuse_half_moved(ids: AppIds, partition: int, own: PinnedTable, sides: Map
 
 
 def _redriven(table: PinnedTable, group: str, spec: TableSpec, keys: Sequence[PartitionKey]) -> Redriven:
-    def of(key: PartitionKey) -> tuple[int, int]:
+    def of(key: PartitionKey) -> tuple[int | None, int | None]:
         ids = AppIds(group, spec.topic, key.topic_id)
-        apps = ids.redriven(key.partition), ids.redriven_sum(key.partition)
-        count, total = (table.version_of(app) or 0 for app in apps)
-        return count, total
+        return table.version_of(ids.redriven(key.partition)), table.version_of(ids.redriven_sum(key.partition))
 
     return Redriven(table.version_of(REDRIVES), {key: of(key) for key in keys})
 

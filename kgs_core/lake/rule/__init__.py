@@ -4,6 +4,7 @@ from kgs_core.lake.rule.audit import check_partition
 from kgs_core.lake.rule.audit_result import (
     NO_OFFSETS,
     DerivedAudit,
+    EndedOffsets,
     Fault,
     Finding,
     LakeAudit,
@@ -19,6 +20,7 @@ from kgs_core.lake.rule.audit_result import (
 __all__ = [
     "NO_OFFSETS",
     "DerivedAudit",
+    "EndedOffsets",
     "Fault",
     "Finding",
     "LakeAudit",

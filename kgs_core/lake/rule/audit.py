@@ -43,6 +43,7 @@ def check_partition(
         sides: the rows of side tables: a record's row may be in any of them.
     """
     rows, dead_letters = np.sort(rows), np.sort(dead_letters)
+    every = np.concatenate([rows, dead_letters, *(side.offsets for side in sides)])
     if stored.start is None or stored.position is None:
         findings = _without_start(stored, np.sort(np.concatenate([rows, *(s.offsets for s in sides)])), dead_letters)
     else:
@@ -61,12 +62,15 @@ def check_partition(
             *_truncated(span, log),
         ]
         if promise == "one_to_one":
-            findings += _lost(np.union1d(rows_here, dead_letters_here), span, stored.gaps, log)
+            accounted = np.union1d(np.union1d(rows_here, dead_letters_here), stored.ended.all)
+            findings += _lost(accounted, span, stored.gaps, log)
     position = stored.position or 0  # without one: 0, where a partition begins that appeared after the first start
     findings += _deleted_unread(position, log)
+    findings += _found(Fault.STILL_THERE, np.intersect1d(stored.ended.by_person, every), "ended by kgs erase")
     unread = None if log.end is None else max(0, log.end - position)
     in_all = len(rows) + sum(len(side.offsets) for side in sides)
-    return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings), unread)
+    gone, erased = (len(np.setdiff1d(offsets, every)) for offsets in (stored.ended.all, stored.ended.by_person))
+    return PartitionAudit(stored, in_all, len(dead_letters), tuple(findings), unread, gone - erased, erased)
 
 
 def changed(offsets: Offsets) -> list[Finding]:

@@ -30,6 +30,8 @@ class Fault(StrEnum):
     """An offset at or above the position that Kafka has deleted: no consumer can read it any more."""
     CHANGED = "changed"
     """A row with other values than today's rule makes of its record; looked for on demand."""
+    STILL_THERE = "still_there"
+    """A row, or dead letter, of a record that a person has ended."""
     CONTRADICTION = "contradiction"
     """Start, position and gaps that cannot all be true."""
 
@@ -65,6 +67,22 @@ class Finding:
         return f"{self.fault.words} {self.count}: {', '.join(shown + rest)} ({self.note})"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EndedOffsets:
+    """Offsets of one partition, ascending, whose records were decided to end: by `keep` of the rule, or by a person."""
+
+    by_rule: Offsets = field(default_factory=lambda: NO_OFFSETS)
+    by_person: Offsets = field(default_factory=lambda: NO_OFFSETS)
+
+    @property
+    def all(self) -> Offsets:
+        """All of them, ascending."""
+        return np.union1d(self.by_rule, self.by_person)
+
+
+NONE_ENDED = EndedOffsets()
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPositions:
     """Positions of one partition in a table's log.
@@ -75,6 +93,7 @@ class StoredPositions:
         gaps: losses that were accepted.
         dead_letters_position: offset below which dead letters are written; None: there are none.
         redriven: how many dead letters have become rows since, of side tables too, and their `offset_sum`.
+        ended: records that need neither be a row nor a dead letter any more.
     """
 
     topic_id: TopicId
@@ -84,6 +103,7 @@ class StoredPositions:
     gaps: tuple[OffsetRange, ...] = ()
     dead_letters_position: int | None = None
     redriven: tuple[int, int] = (0, 0)
+    ended: EndedOffsets = NONE_ENDED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +148,7 @@ class PartitionAudit:
         rows: in the table and its side tables, whether right or wrong; `dead_letters` likewise in the dead-letter
             table.
         unread: offsets from the position to the log's end; None: unknown.
+        ended: records that are gone by `keep` of their rule; `erased`, likewise, by a person.
     """
 
     stored: StoredPositions
@@ -135,6 +156,8 @@ class PartitionAudit:
     dead_letters: int
     findings: tuple[Finding, ...]
     unread: int | None = None
+    ended: int = 0
+    erased: int = 0
 
     @property
     def ok(self) -> bool:

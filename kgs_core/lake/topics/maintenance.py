@@ -1,18 +1,22 @@
 """Upkeep of all tables of a lake, by one process at a time."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import Timeout
 
-from kgs_core.config import Settings
-from kgs_core.errors import PermanentError, PortError, TransientError
+from kgs_core.config import Settings, TableSpec
+from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
+from kgs_core.lake.topics.keep import end_aged
+from kgs_core.model import grouped
 from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
 from kgs_core.system.locks import process_lock
 
@@ -41,7 +45,9 @@ def maintain_lake(
     lake = open_lake(settings.lake)
     layouts: dict[str, TableLayout] = {}
     unread: list[UnreadTable] = []
-    for spec in find_tables(settings, lake, topics, None, unread):
+    specs = find_tables(settings, lake, topics, None, unread)
+    by_table = grouped((spec.table, spec) for spec in specs)
+    for spec in specs:
         of_rows = [spec.table, *spec.side_tables.values()]
         layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
     refuse_unknown_tables(only, layouts, unread)
@@ -52,10 +58,30 @@ def maintain_lake(
         if not dry_run:
             lake.remove_probes()
         wanted = {name: each for name, each in layouts.items() if not only or name in only}
-        problems = _maintain_each(lake, wanted, done, dry_run=dry_run)
+        kept = {table: same for table, same in by_table.items() if same[0].rule.keep is not None and table in wanted}
+        problems, ended = _end_aged(lake, settings.group, kept, dry_run=dry_run)
+        problems += _maintain_each(
+            lake, wanted, lambda upkeep: done(replace(upkeep, ended=ended.get(upkeep.table, 0))), dry_run=dry_run
+        )
     problems += [each.error for each in unread] if not only else []
     if problems:
         raise type(problems[0])("; ".join(str(problem) for problem in problems))
+
+
+def _end_aged(
+    lake: Lake, group: str, kept: Mapping[str, Sequence[TableSpec]], *, dry_run: bool
+) -> tuple[list[PortError], dict[str, int]]:
+    """The errors of tables that failed, and the numbers of records that have ended."""
+    problems: list[PortError] = []
+    ended: dict[str, int] = {}
+    for table, specs in kept.items():
+        try:
+            ended[table] = end_aged(lake, group, specs, datetime.now(UTC), dry_run=dry_run)
+        except PortError as e:
+            problems.append(e)
+        except Exception as e:  # noqa: BLE001 - of deltalake, or a file that was rewritten and vacuumed meanwhile
+            problems.append(TransientError(f"table {table}: keep: {one_line(e)}: run it again"))
+    return problems, ended
 
 
 def _maintain_each(

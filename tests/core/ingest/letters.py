@@ -32,8 +32,8 @@ def rule_of_then(refuses, why):
         found = parse(job, records)
         offsets = [offset for _, offset in records.places(range(len(records)))]
         late = {i: why for i in found.good if refuses(offsets[i])}
-        keep = [n for n, i in enumerate(found.good) if i not in late]
-        return type(found)(found.table.take(keep), [found.good[n] for n in keep], {**found.bad, **late})
+        keep = pa.array([n for n, i in enumerate(found.good) if i not in late], pa.int64())
+        return type(found)(found.table.take(keep), [found.good[n] for n in keep.to_pylist()], {**found.bad, **late})
 
     with pytest.MonkeyPatch.context() as then:
         then.setattr(sorted_records, "parse_records", parsed)

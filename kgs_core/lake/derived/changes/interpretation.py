@@ -133,6 +133,11 @@ class Interpretation:
         table = pa.table(whole).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), count))
         return self._marked(table.append_column(_BESIDE[1], _empty_lists(count)))
 
+    def former(self, rows: pa.Table) -> pa.Table:
+        """Rows of the derived table, as if they were read."""
+        stays = pa.repeat(pa.scalar(value=False), rows.num_rows)
+        return rows.append_column(_BESIDE[0], stays).append_column(_BESIDE[1], _empty_lists(rows.num_rows))
+
     def without_truncated(self, rows: pa.Table, truncated: Iterable[Truncate]) -> pa.Table:
         """Rows without those that a truncate came behind, or with these as deleted."""
         false = pa.scalar(value=False)

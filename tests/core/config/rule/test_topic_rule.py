@@ -102,6 +102,9 @@ def test_a_rule_that_can_never_count_is_a_mistake(problems_of, first):
         ),
         ("format: json", "[0]: format 'json' needs a 'schema' of field: type: `kgs schema topic "
          "TOPIC` proposes one"),
+        ("keep: 30", "[0].keep: 30: write a number of days or hours, as 30 days"),
+        ("keep: 0 days", "[0].keep: '0 days': write a number of days or hours, as 30 days"),
+        ("keep: 1 month", "[0].keep: '1 month': write a number of days or hours, as 30 days"),
         ("rows: some", "[0].rows: 'some': give one of 'one_to_one', 'filter' or 'any'"),
         ("on_error: skip", "[0].on_error: 'skip': give one of 'dead_letter' or 'stop'"),
         ("format: json, schema: {a: strin}", "[0].schema.a: 'strin': 'strin' is not a type (did you mean 'string'?); "

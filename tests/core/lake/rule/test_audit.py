@@ -168,7 +168,7 @@ def test_totals_are_sums_and_one_wrong_partition_is_enough():
     wrong = check_partition(stored(0, 3), offsets(0, 0, 5, 6), offsets(1), ALL, "one_to_one")
     table = TableAudit("t", "t", "one_to_one", 1, (right, wrong))
     assert (table.rows, table.dead_letters) == (14, 1)
-    assert [table.count(fault) for fault in Fault] == [2, 1, 3, 0, 0, 0, 0]
+    assert [table.count(fault) for fault in Fault] == [2, 1, 3, 0, 0, 0, 0, 0]
     clean = TableAudit("u", "u", "one_to_one", 1, (right,))
     assert (right.ok, wrong.ok, table.ok, clean.ok) == (True, False, False, True)
     assert (LakeAudit((clean, table)).ok, LakeAudit((clean,)).ok, LakeAudit(()).ok) == (False, True, True)

@@ -1,0 +1,1 @@
+"""Rows that end: which were decided to, and their removal from a table."""
