@@ -26,8 +26,6 @@ Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], 
 KEY_COLUMN = "key"
 LATENESS_S = 60.0
 """A replica that lags for longer (`replica.lag.time.max.ms`, 30 s) holds up nobody."""
-
-
 _KEEP = re.compile(r"([1-9]\d{0,4}) (day|hour)s?")
 
 

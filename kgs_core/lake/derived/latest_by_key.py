@@ -29,8 +29,8 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import AddedFiles, ChangesLostError, added_since, files_of
 from kgs_core.lake.delta.whole_table import opened_table
-from kgs_core.lake.derived.changes.interpretation import Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
+from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
 from kgs_core.lake.derived.source_table import SourceTable

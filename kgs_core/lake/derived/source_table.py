@@ -11,7 +11,7 @@ from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.removal.ended_rows import load_ended
 from kgs_core.lake.delta.table_changes import AddedFile, files_of
-from kgs_core.lake.derived.changes.interpretation import MAY_TRUNCATE, Interpretation, Truncate
+from kgs_core.lake.derived.interpretation import MAY_TRUNCATE, Interpretation, Truncate
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
 from kgs_core.lake.files.places import Places, is_among, span_of, without
 from kgs_core.lake.files.storage import Storage

@@ -108,9 +108,12 @@ class EndingWorld:
         LatestByKeyTable(self.settings, self.specs[0]).materialize()
         self.loop.materialize()
 
+    def before(self, step):
+        """The loop has to know which newest rows of ended records there are."""
+        if step[0] == "erase" and "keep" in self.loop.by.values():
+            self.materialize()
+
     def erase(self, *, k=None, below=None):
-        if "keep" in self.loop.by.values():
-            self.materialize()  # so that the loop knows which newest rows of ended records there are
         try:
             Eraser(self.settings, "t", **({"keys": [k]} if k else {"where": f"n < {below}"})).run()
         except KilledError:
@@ -144,6 +147,7 @@ class EndingWorld:
 
     def judge(self):
         for erasure in self.open:
+            self.before(["erase"])
             self.erase(**erasure)
         self.materialize()
         loop = self.loop

@@ -59,6 +59,7 @@ def test_it_is_as_a_plain_loop_says(monkeypatch, layout, begins, steps):
         world = EndingWorld(root, layout)
         world.ingest(0, begins)
         for step, point, beside in steps:
+            world.before(step)
             if point:
                 due[point] = killed if beside is None else lambda beside=beside: world.do(beside)
             world.do(step)

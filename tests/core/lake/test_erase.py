@@ -68,6 +68,15 @@ def rows_of(file):
     return [] if "_delta_log" in file.parts else pq.read_table(file, partitioning=None).to_pylist()
 
 
+def test_what_is_left_of_replaced_files_has_not_come_since(world):
+    version = world.lake.pin("t").version
+    world.erase(k="k1")
+    world.keep(30)
+    pinned = world.lake.pin("t")
+    assert pinned.version > version
+    assert not [*pinned.added_since(version)]
+
+
 def test_what_is_meant_is_only_looked_at_without_yes(world):
     version = DeltaTable(world.storage.uri("t")).version()
     found = Eraser(world.settings, "t", where="n < 10").look()

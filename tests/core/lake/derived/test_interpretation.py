@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.errors import ConfigError, KgsError
-from kgs_core.lake.derived.changes.interpretation import Interpretation, note_of, noted_truncate
+from kgs_core.lake.derived.interpretation import Interpretation, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, schema_of
