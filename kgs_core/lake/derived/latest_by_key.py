@@ -144,10 +144,7 @@ class LatestByKeyTable:
         self._target.load(source.derived)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
         base = self._target.position(apps[0])
-        source.know_ended()  # behind the load: what another has left out by then is left out here
-        if base is None:
-            source.kept = {}
-        source.former_gives = bool(source.kept) and self._noted_erased(apps[0]) == count_of(source.erased)
+        source.know_erased()  # behind the load: what another has left out by then is left out here
         try:
             if base is None:
                 raise ChangesLostError("it was never made by this rule from this table")  # noqa: TRY301
@@ -156,6 +153,9 @@ class LatestByKeyTable:
             self._end_erased(source, apps, done)
             self._merge_new(source, apps, base, done)
         except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
+            if base is not None:
+                source.know_kept()
+                source.former_gives = bool(source.kept) and self._noted_erased(apps[0]) == count_of(source.erased)
             self._make_anew(source, apps, done)
             done.anew = one_line(e)
         done.version = rows.version()
@@ -253,7 +253,7 @@ class LatestByKeyTable:
 
     def _rows_kept(self, source: SourceTable) -> Iterator[pa.Table]:
         """Rows of the derived table whose records `keep` has ended."""
-        return self._target.rows_at(source.kept)
+        return map(source.stays, self._former()) if source.kept else iter(())
 
     def _positions(self) -> dict[tuple[str, int], int]:
         """(topic id, partition) -> position, of all topics."""
@@ -284,6 +284,7 @@ class LatestByKeyTable:
         """Have the newest of what is left of the keys of records that were erased, where these were not left out."""
         if self._noted_erased(apps[0]) == count_of(source.erased):
             return
+        source.know_kept()
         keys = source.keys_of_erased(apps[1], self._target.rows_at(source.erased))
         tombstones = source.new_tombstones(apps[1], {}).rows
         truncated = source.truncated()

@@ -20,7 +20,7 @@ from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, of_part
 from kgs_core.lake.derived.source_table import SourceTable
 from kgs_core.lake.derived.tombstones import none_of, waiting_from
 from kgs_core.lake.files.columns import plain
-from kgs_core.lake.files.places import Places, count_of, is_among
+from kgs_core.lake.files.places import PartitionKey, Runs, count_of
 from kgs_core.lake.files.row_digests import row_digests
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.rule import DerivedAudit
@@ -63,9 +63,7 @@ class _Proof(LatestByKeyTable):
             return DerivedAudit(self.name, self._spec.table, problem=problem)
         derived.load_as_version(self._version_with(derived, self._app(rows_now), version))
         then = DeltaTable(rows_now.table_uri, version=version, storage_options=self._storage.delta_options())
-        source = SourceTable(self._storage, self._spec, then, None, self._positions(), {})
-        source.know_ended()
-        source.former_gives = bool(source.kept)
+        source = self._source(then)
         if max(noted.get(f"{self._app(rows_now)}{ERASED}", 0), 0) != count_of(source.erased):
             problem = "records were erased since it was made: run kgs materialize"
             return DerivedAudit(self.name, self._spec.table, problem=problem)
@@ -131,10 +129,12 @@ class _Proof(LatestByKeyTable):
         letters.load_as_version(noted[app])
         return source.tombstones_below(letters, waiting_from(app, noted))
 
-    def _rows_kept(self, source: SourceTable) -> Iterator[pa.Table]:
-        """As the merge has them, read in another way."""
-        rows = _rows_of(*self._derived) if source.kept else ()
-        return (each.filter(pa.array(is_among(each, source.kept))) for each in rows)
+    def _source(self, then: DeltaTable) -> SourceTable:
+        source = SourceTable(self._storage, self._spec, then, None, self._positions(), {})
+        source.know_erased()
+        source.know_kept()
+        source.former_gives = bool(source.kept)
+        return source
 
     def _former(self) -> Iterator[pa.Table]:
         return _rows_of(*self._derived)
@@ -150,9 +150,9 @@ def _rows_of(derived: DeltaTable, schema: pa.Schema) -> Iterator[pa.Table]:
         yield pa.table(batch).select(schema.names).cast(schema)
 
 
-def _not_deleted(rows: pl.DataFrame, ended: Places) -> int:
+def _not_deleted(rows: pl.DataFrame, ended: Mapping[PartitionKey, Runs]) -> int:
     """How many rows have no ended record behind them in their partition, which may have deleted their key."""
-    last = {(str(key.topic_id), key.partition): int(offsets.max()) for key, offsets in ended.items() if len(offsets)}
+    last = {(str(key.topic_id), key.partition): int(run[1][-1]) for key, run in ended.items()}
     return sum(last.get((topic_id, partition), -1) < offset for topic_id, partition, offset in _places(rows))
 
 

@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 from kgs_core.config import TableSpec
 from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.delta.removal.ended_rows import load_ended
+from kgs_core.lake.delta.removal.ended_rows import load_erased, load_runs
 from kgs_core.lake.delta.table_changes import AddedFile, files_of
 from kgs_core.lake.derived.interpretation import MAY_TRUNCATE, Interpretation, Truncate
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
-from kgs_core.lake.files.places import Places, is_among, span_of, without
+from kgs_core.lake.files.places import PartitionKey, Places, Runs, is_among, is_within, span_of
 from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.topics.ending import ERASE, KEEP
+from kgs_core.lake.topics.ending import KEEP
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class SourceTable:
         positions: (topic id, partition) -> position.
         lives: topic -> how many ids of it.
         erased: records that are left out, of whatever is read.
-        kept: records that `keep` has ended, whose newest rows stay.
+        kept: records that `keep` has ended, whose newest rows stay unless they were erased; in runs.
         former_gives: whether a row that keeps a value which no change has any more has that of the derived table.
     """
 
@@ -37,7 +37,7 @@ class SourceTable:
     positions: Mapping[tuple[str, int], int]
     lives: Mapping[str, int]
     erased: Places = field(default_factory=dict)
-    kept: Places = field(default_factory=dict)
+    kept: Mapping[PartitionKey, Runs] = field(default_factory=dict)
     former_gives: bool = False
     schema: pa.Schema = field(init=False)
     reading: Interpretation = field(init=False)
@@ -65,15 +65,21 @@ class SourceTable:
                 "be compared: set newest_rows: order: timestamp, or put the topic_column into its key"
             )
 
-    def know_ended(self) -> None:
-        """Look at which records have ended, as of now.
+    def know_erased(self) -> None:
+        """Look at which records were erased, as of now.
 
         Raises:
             TransientError: the store did not answer.
         """
-        by = load_ended(self.storage, self.spec.table)
-        self.erased = by.get(ERASE, {})
-        self.kept = without(by.get(KEEP, {}), self.erased)
+        self.erased = load_erased(self.storage, self.spec.table)
+
+    def know_kept(self) -> None:
+        """Likewise, which ones `keep` has ended."""
+        self.kept = load_runs(self.storage, self.spec.table, KEEP)
+
+    def stays(self, rows: pa.Table) -> pa.Table:
+        """Those rows of the derived table whose records `keep` has ended."""
+        return self._left(rows.filter(pa.array(is_within(rows, self.kept))))
 
     def read(self, files: Iterable[AddedFile]) -> pa.Table:
         """Rows of these files."""

@@ -30,6 +30,10 @@ Places = Mapping[PartitionKey, Offsets]
 """Offsets by partition; ascending and each once, except where they are said to be in no order."""
 
 
+Runs = tuple[Offsets, Offsets]
+"""First and last offset of each of some runs, ascending and apart."""
+
+
 def offsets_in(table: PinnedTable | None, within: OffsetRange | None = None) -> dict[PartitionKey, Offsets]:
     """Offsets of all rows, in no order, read file by file; of all that lie within a range, and maybe others."""
     if table is None:
@@ -54,6 +58,17 @@ def is_among(rows: pa.Table, places: Places) -> npt.NDArray[np.bool_]:
     for key, here in _by_partition(rows):
         if key in places:
             found[here] = np.isin(offsets[here], places[key])
+    return found
+
+
+def is_within(rows: pa.Table, runs: Mapping[PartitionKey, Runs]) -> npt.NDArray[np.bool_]:
+    """Which of the rows are at one of the places of these runs."""
+    found, offsets = np.zeros(rows.num_rows, np.bool_), _offsets(rows)
+    for key, here in _by_partition(rows):
+        if key in runs:
+            first, last = runs[key]
+            run = np.searchsorted(first, offsets[here], side="right") - 1
+            found[here] = (run >= 0) & (offsets[here] <= last[run])
     return found
 
 

@@ -11,16 +11,18 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.lake.delta.intent_store import IntentStore, intent_store
-from kgs_core.lake.files.places import PartitionKey, Places, joined
+from kgs_core.lake.files.places import PartitionKey, Places, Runs
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import Offsets
 from kgs_core.model import TopicId
 
 ENDED_FOLDER = "_kgs_ended"
+DECISIONS = ("keep", "erase")
 MOST_FILES = 50
 """Files of a table that are left as they are."""
 TRIES = 5
@@ -28,7 +30,22 @@ _NAME = re.compile(r"([a-z]+)-[0-9a-f]{32}\.places")
 
 
 def load_ended(storage: Storage, table: str) -> dict[str, dict[PartitionKey, Offsets]]:
-    """Decision -> places, of a topic's own table.
+    """Decision -> places, of a topic's own table: eight bytes for each.
+
+    Raises:
+        TransientError: the store did not answer.
+    """
+    runs = {by: load_runs(storage, table, by) for by in DECISIONS}
+    return {by: {key: _offsets(*each) for key, each in found.items()} for by, found in runs.items() if found}
+
+
+def load_erased(storage: Storage, table: str) -> dict[PartitionKey, Offsets]:
+    """Places that a person has ended. Raises as `load_ended`."""
+    return {key: _offsets(*runs) for key, runs in load_runs(storage, table, "erase").items()}
+
+
+def load_runs(storage: Storage, table: str, by: str) -> dict[PartitionKey, Runs]:
+    """The places of one decision as runs, of which there are few.
 
     Raises:
         TransientError: the store did not answer.
@@ -36,7 +53,7 @@ def load_ended(storage: Storage, table: str) -> dict[str, dict[PartitionKey, Off
     store, problem = intent_store(storage, table, ENDED_FOLDER), None
     for _ in range(TRIES):
         try:
-            return _load(store, list(store.ages()))
+            return _load(store, _files(store, by))
         except FileNotFoundError as e:  # another has made one of several
             problem = e
         except PortError:
@@ -54,9 +71,9 @@ def note_ended(storage: Storage, table: str, by: str, places: Places) -> None:
     """
     try:
         store = intent_store(storage, table, ENDED_FOLDER)
-        _put(storage, table, store, by, places)
-        if len(names := [name for name in store.ages() if name.startswith(f"{by}-")]) > MOST_FILES:
-            _put(storage, table, store, by, _load(store, names)[by])
+        _put(storage, table, store, by, {key: _runs_of(offsets) for key, offsets in places.items()})
+        if len(names := _files(store, by)) > MOST_FILES:
+            _put(storage, table, store, by, _load(store, names))
             store.remove(names)  # each is in the new one
     except PortError:
         raise
@@ -64,38 +81,62 @@ def note_ended(storage: Storage, table: str, by: str, places: Places) -> None:
         raise TransientError(f"table {table}: {ENDED_FOLDER}: {one_line(e)}: run it again") from e
 
 
-def _put(storage: Storage, table: str, store: IntentStore, by: str, places: Places) -> None:
+def _files(store: IntentStore, by: str) -> list[str]:
+    return [name for name in store.ages() if (match := _NAME.fullmatch(name)) and match[1] == by]
+
+
+def _put(storage: Storage, table: str, store: IntentStore, by: str, runs: Mapping[PartitionKey, Runs]) -> None:
     name = f"{by}-{uuid4().hex}.places"
-    store.put(name, _encoded(places))
+    store.put(name, _encoded(runs))
     storage.flush(table, f"{ENDED_FOLDER}/{name}")
 
 
-def _load(store: IntentStore, names: list[str]) -> dict[str, dict[PartitionKey, Offsets]]:
-    found: dict[str, list[Places]] = {}
+def _load(store: IntentStore, names: list[str]) -> dict[PartitionKey, Runs]:
+    parts: dict[PartitionKey, list[Runs]] = {}
     for name in names:
-        if match := _NAME.fullmatch(name):
-            found.setdefault(match[1], []).append(_decoded(store.read(name)))
-    return {by: joined(*each) for by, each in found.items()}
+        rows = pq.read_table(pa.BufferReader(store.read(name)))
+        for topic_id, partition in zip(
+            *rows.group_by(["topic_id", "partition"]).aggregate([]).to_pydict().values(), strict=True
+        ):
+            here = pc.and_(pc.equal(rows["topic_id"], topic_id), pc.equal(rows["partition"], partition))
+            runs = rows.filter(here)
+            key = PartitionKey(TopicId(topic_id), partition)
+            parts.setdefault(key, []).append((runs["first"].to_numpy(), runs["last"].to_numpy()))
+    return {key: _joined(runs) for key, runs in parts.items()}
 
 
-def _encoded(places: Places) -> bytes:
-    """A line for each run of offsets."""
-    parts = []
-    for key, offsets in places.items():
-        firsts = np.flatnonzero(np.diff(offsets, prepend=offsets[:1] - 2) > 1)
-        lasts = np.append(firsts[1:], len(offsets)) - 1
-        runs = {"first": offsets[firsts], "last": offsets[lasts]}
-        place = pa.repeat(str(key.topic_id), len(firsts)), pa.repeat(key.partition, len(firsts))
-        parts.append(pa.table({"topic_id": place[0], "partition": place[1], **runs}))
+def _joined(many: list[Runs]) -> Runs:
+    """Runs that cover the same, ascending and apart."""
+    first, last = (np.concatenate(each) for each in zip(*many, strict=True))
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    begins = np.flatnonzero(np.append(True, first[1:] > last[:-1] + 1))
+    return first[begins], last[np.append(begins[1:], len(first)) - 1]
+
+
+def _runs_of(offsets: Offsets) -> Runs:
+    begins = np.flatnonzero(np.diff(offsets, prepend=offsets[:1] - 2) > 1)
+    return offsets[begins], offsets[np.append(begins[1:], len(offsets)) - 1]
+
+
+def _offsets(first: Offsets, last: Offsets) -> Offsets:
+    counts = last - first + 1
+    return np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
+def _encoded(runs: Mapping[PartitionKey, Runs]) -> bytes:
+    """A line for each run."""
+    parts = [
+        pa.table(
+            {
+                "topic_id": pa.repeat(str(key.topic_id), len(first)),
+                "partition": pa.repeat(key.partition, len(first)),
+                "first": first,
+                "last": last,
+            }
+        )
+        for key, (first, last) in runs.items()
+    ]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.concat_tables(parts), sink, compression="zstd")
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _decoded(data: bytes) -> dict[PartitionKey, Offsets]:
-    runs: dict[PartitionKey, list[Offsets]] = {}
-    rows: Mapping[str, list[int]] = pq.read_table(pa.BufferReader(data)).to_pydict()
-    for topic_id, partition, first, last in zip(*rows.values(), strict=True):
-        run = np.arange(first, last + 1, dtype=np.int64)
-        runs.setdefault(PartitionKey(TopicId(topic_id), partition), []).append(run)
-    return {key: np.unique(np.concatenate(found)) for key, found in runs.items()}
