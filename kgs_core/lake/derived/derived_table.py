@@ -126,11 +126,6 @@ class DerivedTable:
         actions, written = self._without(found.gone)
         self._commit("MERGE", actions, positions, [*written, *self._written(found.rows)])
 
-    def rows_at(self, places: Places) -> Iterator[pa.Table]:
-        """Its rows that were made of these records, a file after the other."""
-        for rows in self.all_rows() if places else ():
-            yield rows.filter(pa.array(is_among(rows, places)))
-
     def all_rows(self) -> Iterator[pa.Table]:
         """Its rows, a file after the other."""
         return (file.rows(self._schema) for file in self._files)

@@ -285,7 +285,7 @@ class LatestByKeyTable:
         if self._noted_erased(apps[0]) == count_of(source.erased):
             return
         source.know_kept()
-        keys = source.keys_of_erased(apps[1], self._target.rows_at(source.erased))
+        keys = source.keys_of_erased(apps[1], self._former())
         tombstones = source.new_tombstones(apps[1], {}).rows
         truncated = source.truncated()
         every = self._all_changes(source, tombstones, truncated)

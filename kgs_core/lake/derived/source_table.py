@@ -120,8 +120,8 @@ class SourceTable:
         return truncated
 
     def keys_of_erased(self, letters_app: str, derived: Iterable[pa.Table]) -> pa.Table:
-        """Keys of the changes of erased records, as far as they are still there, and of `derived` rows."""
-        whole, parts = replace(self, erased={}), [*derived]
+        """Keys of the changes of erased records, as far as they are still there, and of their `derived` rows."""
+        whole, parts = replace(self, erased={}), [*map(self._erased, derived)]
         parts.append(self.reading.tombstones(self._erased(whole.new_tombstones(letters_app, {}).rows)))
         events = (self._erased(whole.read([file])) for file in files_of(self.rows, span_of(self.erased).start))
         parts += [self.reading.read(rows).rows for rows in events]
