@@ -51,9 +51,7 @@ def _table_of(group: GroupConfig, key: dg.AssetKey) -> tuple[TopicRule, str, boo
     """Rule, path and whether the key means the complete hours of a table."""
     for asset in lake_layout(group):
         found = {asset.table: (asset.rule.table, False), hours_key(asset): (asset.rule.table, True)}
-        if asset.latest is not None and asset.rule.newest_rows is not None:
-            found[asset.latest] = (asset.rule.newest_rows.table, False)
-        found |= {side: (path, False) for path, side in asset.sides.items()}
+        found |= {key: (path, False) for path, key in (*asset.sides.items(), *asset.derived.items())}
         if key in found:
             return asset.rule, *found[key]
     raise ConfigError([f"asset {key.to_user_string()}: no table of {group.path}: see its page in Dagster for the key"])

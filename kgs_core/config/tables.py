@@ -1,6 +1,6 @@
 """Which topic goes into which table; refuses two in one that do not agree."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kgs_core.config.lake_root import split_root
@@ -45,6 +45,17 @@ class TableSpec:
         return None if latest is None else self.rule.filled(latest.table, self.topic)
 
     @property
+    def history_table(self) -> str | None:
+        """Path of the derived table with all changes of each key; None where the rule wants none."""
+        latest = self.rule.newest_rows
+        return None if latest is None or latest.history is None else self.rule.filled(latest.history, self.topic)
+
+    @property
+    def derived_tables(self) -> tuple[str, ...]:
+        """Paths of both, as far as the rule has them."""
+        return tuple(path for path in (self.latest_table, self.history_table) if path is not None)
+
+    @property
     def side_tables(self) -> dict[str, str]:
         """Value of the route's column, as text -> path of the table of its rows; empty without a route."""
         return self.rule.side_tables_of(self.topic)
@@ -52,8 +63,8 @@ class TableSpec:
     @property
     def all_tables(self) -> tuple[str, ...]:
         """Paths of all tables of the topic."""
-        derived = (self.latest_table,) if self.latest_table is not None else ()
-        return (self.table, self.dead_letters_table, *dict.fromkeys(self.side_tables.values()), *derived)
+        sides = dict.fromkeys(self.side_tables.values())
+        return (self.table, self.dead_letters_table, *sides, *self.derived_tables)
 
 
 def resolve_tables(settings: Settings, topics: Collection[str]) -> dict[str, TableSpec]:
@@ -129,7 +140,8 @@ def _bad_names(settings: Settings, specs: Collection[TableSpec]) -> Iterator[str
             which = (
                 "its table and its newest_rows" if spec.latest_table is not None else "its table and one of its route"
             )
-            yield f"topic '{spec.topic}': {which} are one, '{spec.table}': give another name"
+            which = which if spec.history_table is None else "two of its table, newest_rows and history"
+            yield f"topic '{spec.topic}': {which} are one, '{_twice(spec.all_tables)}': give another name"
         elif split_root(settings.lake.root).scheme and (most := _key_bytes(settings, spec)) > MOST_KEY_BYTES:
             yield (
                 f"topic '{spec.topic}': table '{spec.table}' and the folders of its 'partition_by' make keys of up to "
@@ -174,8 +186,9 @@ def _claims(spec: TableSpec) -> Iterator[_Claim]:
     yield _Claim(spec.dead_letters_table, "dead letters", "", spec)
     for path in dict.fromkeys(spec.side_tables.values()):
         yield _Claim(path, "side", spec.table, spec)
-    if spec.latest_table is not None:
-        yield _Claim(spec.latest_table, "latest", spec.table, spec)
+    for kind, derived in (("latest", spec.latest_table), ("history", spec.history_table)):
+        if derived is not None:
+            yield _Claim(derived, kind, spec.table, spec)
 
 
 def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
@@ -199,6 +212,11 @@ def _collisions(specs: Collection[TableSpec]) -> Iterator[str]:
                     f"topics '{outer.spec.topic}' and '{claim.spec.topic}': collision, table '{claim.path}' of the "
                     "second lies inside a table of the first: give one another table"
                 )
+
+
+def _twice(paths: Sequence[str]) -> str:
+    lower = [path.lower() for path in paths]
+    return next(path for n, path in enumerate(paths) if path.lower() in lower[n + 1 :])
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def catalog_assets(group: GroupConfig, register: Register = register) -> list[dg
         specs=[
             dg.AssetSpec(
                 catalog_key(group),
-                deps=[key for asset in layout for key in (asset.table, *asset.sides.values(), asset.latest) if key],
+                deps=[key for asset in layout for key in (asset.table, *asset.sides.values(), *asset.derived.values())],
                 description=f"The group's tables in the catalogue {catalog.url or catalog.kind}, as {catalog.name}: "
                 "what `kgs register` does. Materialized where all of them are there; what is not is tried again.",
                 group_name=f"lake{group.suffix}",

@@ -7,7 +7,7 @@ records what it sees (`lake_events`).
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -39,14 +39,14 @@ class LakeAsset:
 
     Attributes:
         rules: those of kgs.yaml that name it; they are alike in all that concerns it.
-        latest: the derived table with the newest row of each key; None where the rules want none.
+        derived: path of a table of newest rows, or of their history -> its key; empty where the rules want none.
         sides: path of each side table, as the rules name it -> its asset.
     """
 
     rules: tuple[TopicRule, ...]
     topics: tuple[dg.AssetKey, ...]
     table: dg.AssetKey
-    latest: dg.AssetKey | None = None
+    derived: Mapping[str, dg.AssetKey] = field(default_factory=dict)
     sides: Mapping[str, dg.AssetKey] = field(default_factory=dict)
 
     @property
@@ -96,12 +96,14 @@ def lake_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
             found[path] = replace(asset, rules=(*asset.rules, rule), topics=(*asset.topics, topic))
             continue
         table = _free(group.key("lake", *_named(rule.table, name).split("/")), taken)
-        latest = None
-        if rule.newest_rows is not None:
-            latest = _free(group.key("lake", *_named(rule.newest_rows.table, name).split("/")), taken)
-        paths = dict.fromkeys(rule.route.tables.values() if rule.route is not None else ())
-        sides = {side: _free(group.key("lake", *_named(side, name).split("/")), taken) for side in paths}
-        found[path] = LakeAsset((rule,), (topic,), table, latest, sides)
+
+        def keys(paths: Iterable[str], name: str = name) -> dict[str, dg.AssetKey]:
+            unique = dict.fromkeys(paths)
+            return {path: _free(group.key("lake", *_named(path, name).split("/")), taken) for path in unique}
+
+        derived = keys(rule.newest_rows.tables if rule.newest_rows is not None else ())
+        sides = keys(rule.route.tables.values() if rule.route is not None else ())
+        found[path] = LakeAsset((rule,), (topic,), table, derived, sides)
     return tuple(found.values())
 
 

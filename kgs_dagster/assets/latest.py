@@ -30,7 +30,7 @@ def materialize(settings: Settings, rule: TopicRule) -> "Sequence[Materializatio
 
 def latest_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
     """The rules that have a derived table."""
-    return tuple(asset for asset in lake_layout(group) if asset.latest is not None)
+    return tuple(asset for asset in lake_layout(group) if asset.derived)
 
 
 def latest_assets(group: GroupConfig, materialize: Materialize = materialize) -> list[dg.AssetsDefinition]:
@@ -40,13 +40,16 @@ def latest_assets(group: GroupConfig, materialize: Materialize = materialize) ->
         return []
 
     @dg.multi_asset(
-        name=f"latest_by_key{group.suffix}", specs=[_spec(group, asset) for asset in layout], can_subset=True
+        name=f"latest_by_key{group.suffix}",
+        specs=[_spec(group, asset, path) for asset in layout for path in asset.derived],
+        can_subset=True,
     )
     def latest_by_key(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         claim_run(context.instance, context.run.run_id)
         problems: list[str] = []
         for asset in layout:
-            if asset.latest not in context.selected_asset_keys:
+            chosen = {path: key for path, key in asset.derived.items() if key in context.selected_asset_keys}
+            if not chosen:
                 continue
             try:
                 found = materialize(group.settings, asset.rule)
@@ -54,26 +57,31 @@ def latest_assets(group: GroupConfig, materialize: Materialize = materialize) ->
                 problems.append(str(e))
                 continue
             problems += [f"table {each.table}: {each.problem}" for each in found if each.problem]
-            yield dg.MaterializeResult(asset_key=asset.latest, metadata=_metadata(found))
+            for path, key in chosen.items():
+                alike = [each for each in found if each.is_history == _is_history(asset, path)]
+                yield dg.MaterializeResult(asset_key=key, metadata=_metadata(alike))
         fail_if(problems)
 
     return [latest_by_key]
 
 
-def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
-    latest = asset.rule.newest_rows
-    if asset.latest is None or latest is None:
-        raise ValueError("a rule without newest_rows")
+def _is_history(asset: LakeAsset, path: str) -> bool:
+    return asset.rule.newest_rows is not None and path == asset.rule.newest_rows.history
+
+
+def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
     # of change events, the columns are the followed table's
-    columns = derived_columns(asset.sources, asset.table) if latest.changes is None else {}
+    is_plain = asset.rule.newest_rows is not None and asset.rule.newest_rows.changes is None
+    columns = derived_columns(asset.sources, asset.table) if is_plain and not _is_history(asset, path) else {}
+    what = "all changes" if _is_history(asset, path) else "the newest row"
     return dg.AssetSpec(
-        asset.latest,
+        asset.derived[path],
         deps=[asset.table],
-        description=f"Delta table with the newest row of each {', '.join(asset.rule.newest_key)}, derived from "
+        description=f"Delta table with {what} of each {', '.join(asset.rule.newest_key)}, derived from "
         f"{asset.table.path[-1]}: what `kgs materialize` does.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
-        metadata={**storage_metadata(group, asset.rule, latest.table), **columns},
+        metadata={**storage_metadata(group, asset.rule, path), **columns},
         skippable=True,
     )
 

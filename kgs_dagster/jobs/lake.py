@@ -60,7 +60,7 @@ def lake_audit_job(group: GroupConfig) -> AssetJob:
 
 def latest_by_key_job(group: GroupConfig) -> AssetJob | None:
     """The derived tables brought up to date; None where no rule has any."""
-    keys = [asset.latest for asset in latest_layout(group) if asset.latest is not None]
+    keys = [key for asset in latest_layout(group) for key in asset.derived.values()]
     if not keys:
         return None
     about = "Merges new rows into the tables with the newest row of each key."

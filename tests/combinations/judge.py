@@ -28,12 +28,14 @@ class Tables:
         letters: place -> each dead letter.
         columns: of the own table.
         newest: all rows of the derived table.
+        holding: rows of its history that hold now.
     """
 
     rows: dict[Place, list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     letters: dict[Place, list[dict[str, Any]]] = field(default_factory=dict)
     columns: frozenset[str] = frozenset()
     newest: list[dict[str, Any]] = field(default_factory=list)
+    holding: list[dict[str, Any]] = field(default_factory=list)
 
 
 def tables_in(root: Path) -> Tables:
@@ -47,8 +49,11 @@ def tables_in(root: Path) -> Tables:
     letters = _rows(root / "t_dead_letters")
     for row in letters.to_pylist() if letters is not None else ():
         found.letters.setdefault(_place(row), []).append(_plain(row))
-    newest = _rows(root / "newest")
-    found.newest = [_plain(row) for row in newest.to_pylist()] if newest is not None else []
+    for name, rows_found in (("newest", found.newest), ("history", found.holding)):
+        rows = _rows(root / name)
+        for row in map(_plain, rows.to_pylist() if rows is not None else ()):
+            row.pop("_valid_from", None)
+            rows_found.extend([row] if row.pop("_valid_to", None) is None else [])
     return found
 
 
@@ -161,9 +166,12 @@ class Judge:
             yield f"is {row}, not {' nor '.join(map(str, wanted))}"
 
     def faults_of_newest(self, found: Tables) -> list[str]:
-        """What is wrong with the derived table."""
+        """What is wrong with the derived tables."""
+        return [*self._faults_of_newest(found, found.newest), *self._faults_of_newest(found, found.holding)]
+
+    def _faults_of_newest(self, found: Tables, rows: list[dict[str, Any]]) -> list[str]:
         wanted, have = self._newest(found), {}
-        for row in found.newest:
+        for row in rows:
             key = tuple(row[name] for name in newest_key(self._rule))
             if key in have:
                 return [f"newest of {key}: twice"]

@@ -23,6 +23,7 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
             rule.newest,
             {
                 "table": "newest",
+                "history": "history",
                 "key": newest_key(rule),
                 "deletes": rule.newest,
                 "order": rule.order,

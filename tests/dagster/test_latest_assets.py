@@ -30,6 +30,16 @@ def test_a_derived_table_is_an_asset_below_its_table(instance):
     assert (found["new_rows"], found["tombstones"]) == (10, 2)
 
 
+def test_a_history_is_an_asset_of_its_own(instance, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.TOPICS", TOPICS.replace("gold/orders}", "gold/orders, history: gold/all}"))
+    (assets,) = latest_assets(group(topics=TOPICS))
+    assert [spec.key.path[-1] for spec in assets.specs] == ["orders", "all"]
+    assert all(dep.asset_key.path[-1] == "orders" for spec in assets.specs for dep in spec.deps)
+    work = [Materialization("gold/orders", 7, 10), Materialization("gold/all", 7, 12, is_history=True)]
+    found = recorded(run(instance, lambda *_: work))
+    assert (found["orders"]["new_rows"], found["all"]["new_rows"]) == (10, 12)
+
+
 def test_what_refuses_says_why(instance):
     assert failure(run(instance, refusing))[1] == WHY
 

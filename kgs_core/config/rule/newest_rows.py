@@ -28,10 +28,12 @@ class NewestRows(Section):
 
     Attributes:
         key: empty: fields of the records' key where `changes` is given and `key_schema` names them, else `_key`.
+        history: path of the table in which each change of a key is a row; None: there is none.
         types: column of the followed table -> its type, or unit of time.
     """
 
     table: TablePath
+    history: TablePath | None = None
     changes: Literal["debezium", "maxwell", "canal"] | None = None
     key: Annotated[list[str], Field(min_length=1)] | None = None
     deletes: Literal["remove", "column", "ignore"] = "remove"
@@ -39,6 +41,17 @@ class NewestRows(Section):
     deletion_vectors: bool = False
     max_lag_s: Annotated[float, Field(ge=1, le=86_400)] = 30
     types: Annotated[dict[str, EventType], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Paths of its tables."""
+        return (self.table,) if self.history is None else (self.table, self.history)
+
+    def path_that_is_taken(self, table: str) -> str | None:
+        """The path that another table of a rule for `table` has already; None: each has its own."""
+        taken = [table, f"{table}_dead_letters", *self.tables]
+        names = [path.lower() for path in taken]
+        return next((path for n, path in enumerate(taken) if path.lower() in names[:n]), None)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

@@ -88,7 +88,7 @@ def audit_lake(
     left = [TableAudit("", each.table, each.rule.rows, None, problem=str(each.error)) for each in unread]
     tables = (*(found[spec.topic] for spec in specs), *(left if topics is None else ()))
     derived = {spec.latest_table: spec for spec in specs if spec.latest_table is not None}
-    return LakeAudit(tables, tuple(prove(settings, spec) for spec in derived.values()))
+    return LakeAudit(tables, tuple(each for spec in derived.values() for each in prove(settings, spec)))
 
 
 def _one_more(unread: int, error: PortError) -> int:

@@ -6,7 +6,7 @@ what is left of files of which kgs has ended rows (`row_removal`) is passed over
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +96,18 @@ def files_of(table: DeltaTable, from_offset: int = 0) -> list[AddedFile]:
         for add in adds
         if (highest := (add.get("max") or {}).get("_offset")) is None or highest >= from_offset
     ]
+
+
+def in_portions(added: Iterable[AddedFiles], most_bytes: int) -> Iterator[list[AddedFiles]]:
+    """Versions in order, so many at a time as have this many bytes of files, but one at least."""
+    part: list[AddedFiles] = []
+    for each in added:
+        if part and sum(a.size for a in part) + each.size > most_bytes:
+            yield part
+            part = []
+        part.append(each)
+    if part:
+        yield part
 
 
 def value_text(value: Any) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import TableNotFoundError
 
@@ -29,9 +30,10 @@ from kgs_core.lake.delta.table_log import metadata_of
 from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.derived.deletion_vectors import Rows, remove_old_vectors, write_vectors
 from kgs_core.lake.derived.files_in_log import live_files, removed
-from kgs_core.lake.derived.key_merge import key_merge
+from kgs_core.lake.derived.key_merge import KeyMerge
 from kgs_core.lake.derived.live_file import LiveFile, small_and_worn
 from kgs_core.lake.derived.newest_rows import has_key
+from kgs_core.lake.derived.versions import VALID_TO
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.places import Places, is_among
@@ -115,16 +117,24 @@ class DerivedTable:
         gone = [self._removed(file) for file in self._files]
         self._commit("WRITE", [*gone, {"metaData": metadata}], every, written)
 
-    def merge(self, rows: pa.Table, key: Sequence[str], order: str, positions: Mapping[str, int]) -> None:
-        """Merge rows that have each key once; nothing else is written where they change nothing.
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._schema
+
+    @property
+    def files(self) -> Sequence[LiveFile]:
+        """Its files."""
+        return self._files
+
+    def apply(self, merge: KeyMerge, positions: Mapping[str, int]) -> None:
+        """Write what a merge of `files` does; nothing but the positions where it does nothing.
 
         Args:
-            rows: see `key_merge`.
             positions: application id -> version afterwards.
         """
-        found = key_merge(self._files, rows, key, order, self._schema)
-        actions, written = self._without(found.gone)
-        self._commit("MERGE", actions, positions, [*written, *self._written(found.rows)])
+        actions, written = self._without(merge.gone)
+        self._commit("MERGE", actions, positions, [*written, *self._written(merge.rows)])
 
     def all_rows(self) -> Iterator[pa.Table]:
         """Its rows, a file after the other."""
@@ -177,10 +187,12 @@ class DerivedTable:
         return actions, written
 
     def _written(self, rows: pa.Table) -> list[FileWritten]:
-        """A file with these rows; none where there are none."""
-        if not rows.num_rows:
-            return []
-        return [write_table(self._storage, self.name, rows.to_batches(), rows.schema)]
+        """A file with these rows; of a history, one of those that hold now, and one of those that have ended."""
+        parts = [rows]
+        if VALID_TO.name in rows.column_names:
+            holds = pc.is_null(rows[VALID_TO.name])
+            parts = [rows.filter(holds), rows.filter(pc.invert(holds))]
+        return [write_table(self._storage, self.name, p.to_batches(), p.schema) for p in parts if p.num_rows]
 
     def _removed(self, file: LiveFile, *, data_change: bool = True) -> dict[str, Any]:
         return removed(file.add, int(time.time() * 1000), data_change=data_change)

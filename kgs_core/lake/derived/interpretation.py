@@ -8,6 +8,7 @@ without a row takes the values of the row as they are.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,9 +23,11 @@ from kgs_core.errors import ConfigError
 from kgs_core.lake.derived.changes import canal, debezium, maxwell
 from kgs_core.lake.derived.changes.events import Events, RowChange, is_value_column
 from kgs_core.lake.derived.changes.source_order import SOURCE_POSITION
+from kgs_core.lake.derived.changes.source_time import times_of
 from kgs_core.lake.derived.changes.types import as_type, type_of
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED
+from kgs_core.lake.derived.versions import NOT_TRUNCATED, TRUNCATED, VALID_FROM, VALID_TO
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 
 MARKED = pa.field("_deleted", pa.bool_())
@@ -48,12 +51,19 @@ class Truncate(NamedTuple):
 
     Attributes:
         place: in PostgreSQL's log; None: another database's.
+        time: when it was, where a history needs it; None: not known.
     """
 
     topic_id: str
     partition: int
     offset: int
     place: int | None = None
+    time: datetime | None = None
+
+
+def in_order(truncated: Iterable[Truncate]) -> list[Truncate]:
+    """The first one first."""
+    return sorted(truncated, key=lambda each: (-1 if each.place is None else each.place, *each[:3]))
 
 
 MAY_TRUNCATE = ("debezium", "canal")
@@ -91,6 +101,7 @@ class Interpretation:
 
     Attributes:
         source: columns of the table of events, or of plain rows.
+        is_history: rows also have `VALID_FROM`, and a truncate takes none away: `TRUNCATED` says which came before it.
 
     Raises:
         ConfigError: its columns are not what this producer writes, or lack the key.
@@ -98,6 +109,7 @@ class Interpretation:
 
     rule: TopicRule
     source: pa.Schema
+    is_history: bool = False
 
     @property
     def newest(self) -> NewestRows:
@@ -114,7 +126,8 @@ class Interpretation:
     def schema(self) -> pa.Schema:
         """Columns of the derived table."""
         rows = self.read(self.source.empty_table()).rows
-        return pa.schema([f for f in rows.schema if f not in (*_BESIDE, _PLACE)])
+        of_history = (VALID_TO,) if self.is_history else ()
+        return pa.schema([*(f for f in rows.schema if f not in (*_BESIDE, _PLACE)), *of_history])
 
     def read(self, rows: pa.Table) -> Interpreted:
         """These rows of the source, as the derived table has them."""
@@ -130,8 +143,17 @@ class Interpretation:
         """Rows that delete their key, of columns of the derived table among which that key is."""
         count = rows.num_rows
         whole = {f.name: rows[f.name] if f.name in rows.column_names else pa.nulls(count, f.type) for f in self._own}
-        table = pa.table(whole).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), count))
-        return self._marked(table.append_column(_BESIDE[1], _empty_lists(count)))
+        if self.is_history:
+            whole[VALID_FROM.name] = whole["_timestamp"]
+        found = self.deletes_of(pa.table(whole))
+        return self.without_truncated(found, []) if self.is_history else found
+
+    def deletes_of(self, rows: pa.Table) -> pa.Table:
+        """Rows that delete the keys of these."""
+        beside = [f.name for f in (*_BESIDE, *self._mark) if f.name in rows.column_names]
+        whole = rows.drop_columns(beside).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), rows.num_rows))
+        found = self._marked(whole.append_column(_BESIDE[1], _empty_lists(rows.num_rows)))
+        return found.select(rows.column_names) if beside else found
 
     def former(self, rows: pa.Table) -> pa.Table:
         """Rows of the derived table, as if they were read."""
@@ -139,29 +161,36 @@ class Interpretation:
         return rows.append_column(_BESIDE[0], stays).append_column(_BESIDE[1], _empty_lists(rows.num_rows))
 
     def without_truncated(self, rows: pa.Table, truncated: Iterable[Truncate]) -> pa.Table:
-        """Rows without those that a truncate came behind, or with these as deleted."""
-        false = pa.scalar(value=False)
-        gone = pa.chunked_array([pa.repeat(false, rows.num_rows)])
+        """Rows without those that a truncate came behind, or with these as deleted; for a history, with its number."""
+        first = pa.chunked_array([pa.repeat(pa.scalar(NOT_TRUNCATED, pa.int32()), rows.num_rows)])
         has_places = _PLACE.name in rows.column_names
-        for each in truncated:
+        for number, each in reversed([*enumerate(in_order(truncated))]):
             alike = pc.and_(pc.equal(rows["_topic_id"], each.topic_id), pc.equal(rows["_partition"], each.partition))
             older = pc.and_(alike, pc.less(rows["_offset"], each.offset))
             if each.place is not None and has_places:
                 older = pc.coalesce(pc.less(rows[_PLACE.name], each.place), older)
-            gone = pc.or_(gone, older)
+            first = pc.if_else(older, pa.scalar(number, pa.int32()), first)
         rows = rows.drop_columns([_PLACE.name]) if has_places else rows
+        if self.is_history:
+            return rows.append_column(TRUNCATED, first)
+        gone = pc.not_equal(first, NOT_TRUNCATED)
         if self.newest.deletes != "column":
             return rows.filter(pc.invert(gone))
         return rows.set_column(rows.column_names.index(MARKED.name), MARKED, pc.or_(gone, rows[MARKED.name]))
 
     @cached_property
     def _own(self) -> pa.Schema:
-        return pa.schema([f for f in self.schema() if self.newest.deletes != "column" or f != MARKED])
+        return pa.schema([f for f in self.schema() if f not in (*self._mark, VALID_TO)])
+
+    @property
+    def _mark(self) -> tuple[pa.Field, ...]:
+        return (MARKED,) if self.newest.deletes == "column" else ()
 
     def _plain(self, rows: pa.Table) -> Interpreted:
         """Rows as they are; one of null is a tombstone where its format takes null."""
         has_nulls = FORMATS[self.rule.format].takes_null and "value" in rows.column_names
         deleted = rows["value"].is_null() if has_nulls else pa.repeat(pa.scalar(value=False), rows.num_rows)
+        rows = self._timed(rows, rows["_timestamp"]) if self.is_history else rows
         rows = rows.append_column(_BESIDE[0], deleted)
         return Interpreted(rows.append_column(_BESIDE[1], _empty_lists(rows.num_rows)))
 
@@ -184,14 +213,29 @@ class Interpretation:
             image = image.append_column(rows.schema.field(name), rows[name].take(of))
         if events.position is not None:
             image = image.append_column(SOURCE_POSITION, events.position)
+        if self.is_history:
+            times = times_of(values, newest.changes or "").take(of)
+            image = self._timed(image, pc.coalesce(times, image["_timestamp"]))
         image = image.append_column(_BESIDE[0], pc.equal(change, RowChange.DELETE)).append_column(_BESIDE[1], kept)
         is_row = pc.is_in(change, pa.array([RowChange.PUT, RowChange.DELETE], pa.int8()))
         if events.place is not None:
             image = image.append_column(_PLACE, events.place)
         where = image.filter(pc.equal(change, RowChange.TRUNCATE))
-        names = [name for name in ("_topic_id", "_partition", "_offset", _PLACE.name) if name in where.column_names]
-        truncated = [Truncate(*row.values()) for row in where.select(names).to_pylist()]
-        return Interpreted(image.filter(is_row), truncated)
+        names = ("_topic_id", "_partition", "_offset", _PLACE.name, VALID_FROM.name)
+        found = where.select([name for name in names if name in where.column_names]).to_pylist()
+        return Interpreted(image.filter(is_row), [Truncate(*map(row.get, names)) for row in found])
+
+    @staticmethod
+    def _timed(rows: pa.Table, times: pa.Array) -> pa.Table:
+        if alike := sorted({VALID_FROM.name, VALID_TO.name} & {*rows.column_names}):
+            raise ConfigError([f"newest_rows: history: there is a column {alike[0]} already: rename it"])
+        return rows.append_column(VALID_FROM, times)
+
+    def kept_by_deletes(self, rows: pa.Table) -> pa.Scalar:
+        """Names of the columns whose former values a delete keeps by `deletes: column`, in the form of `KEPT`."""
+        fields = (*ORIGIN_FIELDS, *_BESIDE, _PLACE, VALID_FROM, MARKED)
+        own = {*self.key, SOURCE_POSITION.name, TRUNCATED, *(f.name for f in fields)}
+        return pa.scalar([name for name in rows.column_names if name not in own], _BESIDE[1].type)
 
     def _keyed(self, events: Events, rows: pa.Table) -> pa.Table:
         """The rows of the followed table; where an event has none of the key, it is that of its record's key."""
@@ -223,8 +267,7 @@ class Interpretation:
             return rows
         if MARKED.name in rows.column_names:
             raise ConfigError([f"newest_rows: there is a column {MARKED.name} already: set deletes: remove, or ignore"])
-        own = {*self.key, SOURCE_POSITION.name, *(f.name for f in (*ORIGIN_FIELDS, *_BESIDE, _PLACE))}
-        names = pa.scalar([name for name in rows.column_names if name not in own], _BESIDE[1].type)
+        names = self.kept_by_deletes(rows)
         deleted, stays = rows[DELETED], pa.repeat(pa.scalar(value=False), rows.num_rows)
         kept = pc.if_else(deleted, names, rows[KEPT])
         beside = zip(_BESIDE, (stays, kept), strict=True)

@@ -6,17 +6,21 @@ Rows alone are compared: nothing is written here.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.lake.derived.deletion_vectors import Rows
-from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.kept_values import KEPT, ROW
 from kgs_core.lake.derived.live_file import LiveFile, bounds_of
 from kgs_core.lake.derived.newest_rows import DELETED, ORDERS
 
-_FILE, _ROW = "number of the file", "number of the row"
+if TYPE_CHECKING:
+    import polars as pl
+
+FILE = "number of the file"
 _NEW = -1
 
 
@@ -50,31 +54,36 @@ def key_merge(
     found = [_numbered(pl.DataFrame(pl.from_arrow(changes.select(names).cast(columns))), _NEW)]
     for number, file in enumerate(files):
         if changes.num_rows and file.may_hold(bounds):
-            there = _numbered(pl.DataFrame(pl.from_arrow(file.all_rows(columns))), number)
-            same = there.join(sought, on=list(key), how="semi", maintain_order="left")
-            found.append(same.filter(~pl.Series(np.isin(same[_ROW].to_numpy(), file.deleted))))
+            found.append(rows_with_keys(file, number, columns, sought))
     # What is there comes last: of equals it is the one that is kept
     both = pl.concat(found, how="vertical_relaxed").sort(*ORDERS[order], nulls_last=False, maintain_order=True)
     kept = both.unique(subset=list(key), keep="last", maintain_order=True)
-    coming = np.sort(kept.filter(pl.col(_FILE) == _NEW)[_ROW].to_numpy())
-    lost = both.filter(pl.col(_FILE) != _NEW).join(kept.filter(pl.col(_FILE) == _NEW), on=list(key), how="inner")
+    coming = np.sort(kept.filter(pl.col(FILE) == _NEW)[ROW].to_numpy())
+    lost = both.filter(pl.col(FILE) != _NEW).join(kept.filter(pl.col(FILE) == _NEW), on=list(key), how="inner")
     gone = {
-        int(file): np.sort(lost.filter(pl.col(_FILE) == file)[_ROW].to_numpy()) for file in lost[_FILE].unique().sort()
+        int(file): np.sort(lost.filter(pl.col(FILE) == file)[ROW].to_numpy()) for file in lost[FILE].unique().sort()
     }
     come = changes.take(pa.array(coming))
     if KEPT in come.column_names and come[KEPT].null_count < come.num_rows:
-        by_key = lost.select(_FILE, _ROW, f"{_ROW}_right")
+        by_key = lost.select(FILE, ROW, f"{ROW}_right")
         come = _with_kept(come, coming, by_key.rows(), files, table)
     come = come.filter(pc.invert(come[DELETED]))
     return KeyMerge(gone, come.select(table.names).cast(table))
 
 
-def _numbered(rows: "pl.DataFrame", file: int) -> "pl.DataFrame":  # type: ignore[name-defined]  # noqa: F821
+def rows_with_keys(file: LiveFile, number: int, columns: pa.Schema, sought: "pl.DataFrame") -> "pl.DataFrame":
+    """Columns of the rows that have these keys and count, with the file's `number` as `FILE` and their own as `ROW`."""
     import polars as pl
 
-    return rows.with_columns(
-        pl.lit(file, pl.Int64).alias(_FILE), pl.Series(_ROW, np.arange(rows.height, dtype=np.int64))
-    )
+    there = _numbered(pl.DataFrame(pl.from_arrow(file.all_rows(columns))), number)
+    same = there.join(sought, on=sought.columns, how="semi", maintain_order="left")
+    return same.filter(~pl.Series(np.isin(same[ROW].to_numpy(), file.deleted)))
+
+
+def _numbered(rows: "pl.DataFrame", file: int) -> "pl.DataFrame":
+    import polars as pl
+
+    return rows.with_columns(pl.lit(file, pl.Int64).alias(FILE), pl.Series(ROW, np.arange(rows.height, dtype=np.int64)))
 
 
 def _with_kept(

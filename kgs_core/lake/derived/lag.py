@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import PortError, one_line
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
+from kgs_core.lake.derived.history import derived_table
 
 
 def newest_rows_lags(
@@ -17,14 +17,15 @@ def newest_rows_lags(
     """
     found: dict[str, tuple[float | None, float]] = {}
     for spec in specs:
-        name, rule = spec.latest_table, spec.rule.newest_rows
-        if name is None or rule is None or name in found:
+        rule = spec.rule.newest_rows
+        if rule is None or spec.latest_table in found:
             continue
-        found[name] = (None, rule.max_lag_s)
-        try:
-            found[name] = (LatestByKeyTable(settings, spec).lag_s(time.time()), rule.max_lag_s)
-        except PortError as e:
-            problems.append(str(e))
-        except Exception as e:  # noqa: BLE001 - deltalake and the stores' clients raise what they like
-            problems.append(f"table {name}: {one_line(e)}")
+        for name in spec.derived_tables:
+            found[name] = (None, rule.max_lag_s)
+            try:
+                found[name] = (derived_table(settings, spec, name).lag_s(time.time()), rule.max_lag_s)
+            except PortError as e:
+                problems.append(str(e))
+            except Exception as e:  # noqa: BLE001 - deltalake and the stores' clients raise what they like
+                problems.append(f"table {name}: {one_line(e)}")
     return found

@@ -27,11 +27,12 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import ConfigError, PortError, TransientError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
-from kgs_core.lake.delta.table_changes import AddedFiles, ChangesLostError, added_since, files_of
+from kgs_core.lake.delta.table_changes import ChangesLostError, added_since, files_of, in_portions
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.key_merge import KeyMerge, key_merge
 from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
 from kgs_core.lake.derived.source_table import SourceTable
 from kgs_core.lake.files.columns import plain
@@ -73,23 +74,31 @@ class Materialization:
     commits: int = 0
     anew: str = ""
     problem: str = ""
+    is_history: bool = False
 
 
 class LatestByKeyTable:
     """Derived table of a table whose rule has `newest_rows`; `spec` is of one of its topics."""
 
+    _is_history = False
+
     def __init__(self, settings: Settings, spec: TableSpec) -> None:
-        if spec.rule.newest_rows is None or spec.latest_table is None:
-            raise ConfigError([f"table {spec.table}: its rule has no newest_rows"])
+        path = spec.history_table if self._is_history else spec.latest_table
+        if spec.rule.newest_rows is None or path is None:
+            raise ConfigError([f"table {spec.table}: its rule has no such newest_rows"])
         self._latest = spec.rule.newest_rows
         self._key = spec.rule.newest_key
         self._group = settings.group
         self._spec = spec
         self._storage = Storage.of(settings.lake)
         self._target = DerivedTable(
-            *(self._storage, spec.latest_table, spec.table, settings.lake),
-            deletion_vectors=self._latest.deletion_vectors,
+            *(self._storage, path, spec.table, settings.lake), deletion_vectors=self._latest.deletion_vectors
         )
+
+    @property
+    def name(self) -> str:
+        """Path of the derived table."""
+        return self._target.name
 
     def materialize(self) -> Materialization:
         """Merge what is new; may be killed, run again, and run beside consumers and another of its kind.
@@ -102,7 +111,7 @@ class LatestByKeyTable:
         problem: Exception | None = None
         for _ in range(TRIES):
             try:
-                return self._attempt(Materialization(self._target.name))
+                return self._attempt(Materialization(self._target.name, is_history=self._is_history))
             except (PortError, ConfigError):
                 raise
             except Exception as e:  # noqa: BLE001 - deltalake raises what it likes; whatever landed is seen next time
@@ -139,7 +148,8 @@ class LatestByKeyTable:
         if rows is None:
             return done
         topics = topics_by_id(load_transactions(self._storage, self._spec.table), self._group).values()
-        source = SourceTable(self._storage, self._spec, rows, letters, positions, Counter(topics))
+        lives = Counter(topics)
+        source = SourceTable(self._storage, self._spec, rows, letters, positions, lives, is_history=self._is_history)
         source.check()
         self._target.load(source.derived)
         apps = self._app(rows), self._app(letters) if letters is not None else ""
@@ -171,7 +181,7 @@ class LatestByKeyTable:
         is_exact = self._latest.deletes != "remove" and self._latest.changes is None
         if not is_exact and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
-        for part in _merges_of(waiting):
+        for part in in_portions(waiting, MERGE_BYTES):
             is_last = part[-1] is waiting[-1]
             read = source.read([file for added in part for file in added.files])
             done.rows += read.num_rows
@@ -185,21 +195,26 @@ class LatestByKeyTable:
             if (self._target.position(apps[0]), self._noted_erased(apps[0])) != (base, count_of(source.erased)):
                 raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
-            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source.derived, done)
+            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source, done)
         if not waiting and tombstones.num_rows:
             done.tombstones += tombstones.num_rows
             rows = source.reading.tombstones(tombstones)
-            self._merge(rows, {apps[0]: end, **moves_letters}, source.derived, done)
+            self._merge(rows, {apps[0]: end, **moves_letters}, source, done)
         elif not waiting and (end > base or moves_letters):
             self._target.move({apps[0]: end, **moves_letters})
 
-    def _merge(self, rows: pa.Table, positions: dict[str, int], schema: pa.Schema, done: Materialization) -> None:
-        chosen = newest(rows, self._key, self._latest.order)
+    def _merge(self, rows: pa.Table, positions: dict[str, int], source: SourceTable, done: Materialization) -> None:
+        merged = self._merged(rows, source)
         failpoint("latest-read")
-        self._target.merge(chosen, self._key, self._latest.order, positions)
-        self._target.load(schema)
+        self._target.apply(merged, positions)
+        self._target.load(source.derived)
         failpoint("latest-merged")
         done.commits += 1
+
+    def _merged(self, rows: pa.Table, source: SourceTable) -> KeyMerge:  # noqa: ARG002 - a history asks it
+        """What the table becomes by these rows, of new files or of tombstones."""
+        chosen = newest(rows, self._key, self._latest.order)
+        return key_merge(self._target.files, chosen, self._key, self._latest.order, self._target.schema)
 
     def _make_anew(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, those of a part of the keys after the other, so that memory holds a part alone."""
@@ -299,15 +314,3 @@ class LatestByKeyTable:
         self._target.load(source.derived)
         failpoint("latest-merged")
         done.commits += 1
-
-
-def _merges_of(added: list[AddedFiles]) -> Iterator[list[AddedFiles]]:
-    """Versions in order, so many at a time as one merge takes."""
-    part: list[AddedFiles] = []
-    for each in added:
-        if part and sum(a.size for a in part) + each.size > MERGE_BYTES:
-            yield part
-            part = []
-        part.append(each)
-    if part:
-        yield part

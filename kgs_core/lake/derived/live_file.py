@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kgs_core.lake.delta.table_changes import AddedFile
 from kgs_core.lake.derived.deletion_vectors import Rows, read_vector
+from kgs_core.lake.derived.versions import VALID_TO
 from kgs_core.lake.files.storage import Storage
 
 Bounds = Mapping[str, tuple[Any, Any]]
@@ -36,6 +37,11 @@ class LiveFile:
         """Delta's statistics."""
         found: dict[str, Any] = json.loads(self.add.get("stats") or "{}")
         return found
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is one of a history, all of whose rows have ended."""
+        return bool(self.stats.get("nullCount", {}).get(VALID_TO.name) == 0)
 
     @property
     def deleted_share(self) -> float:
@@ -84,10 +90,10 @@ def bounds_of(keys: pa.Table) -> Bounds:
 def small_and_worn(files: Sequence[LiveFile], target_bytes: int) -> list[list[LiveFile]]:
     """Files that are better written as one: `ALIKE` of about the same size, or one of whose rows many are gone."""
     found = [[file] for file in files if file.deleted_share > WORN]
-    tiers: dict[int, list[LiveFile]] = {}
+    tiers: dict[tuple[bool, int], list[LiveFile]] = {}
     for file in files:
         if file.deleted_share <= WORN and file.add["size"] * 2 <= target_bytes:
-            tiers.setdefault(int(file.add["size"]).bit_length() // ALIKE_BITS, []).append(file)
+            tiers.setdefault((file.is_closed, int(file.add["size"]).bit_length() // ALIKE_BITS), []).append(file)
     for alike in tiers.values():
         room, group = target_bytes, list[LiveFile]()
         for file in sorted(alike, key=lambda f: int(f.add["size"])) if len(alike) >= ALIKE else ():

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 
 from kgs_core.config import Settings, TableSpec, TopicRule
 from kgs_core.errors import ConfigError, KgsError
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, Materialization
+from kgs_core.lake.derived.history import derived_table
+from kgs_core.lake.derived.latest_by_key import Materialization
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import grouped
@@ -35,9 +36,9 @@ def materialize_lake(
     for name, alike in specs.items():
         if any(wanted(spec.rule) for spec in alike) and (not tables or name in tables):
             try:
-                found = LatestByKeyTable(settings, alike[0]).materialize()
+                found = derived_table(settings, alike[0], name).materialize()
             except KgsError as e:
-                found = Materialization(name, problem=str(e))
+                found = Materialization(name, problem=str(e), is_history=name == alike[0].history_table)
             done(found)
     for each in unread:
         if each.rule.newest_rows is not None and wanted(each.rule) and not tables:
@@ -45,4 +46,4 @@ def materialize_lake(
 
 
 def _by_derived_table(specs: Iterable[TableSpec]) -> dict[str, list[TableSpec]]:
-    return grouped((spec.latest_table, spec) for spec in specs if spec.latest_table is not None)
+    return grouped((table, spec) for spec in specs for table in spec.derived_tables)

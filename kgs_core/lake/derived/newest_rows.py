@@ -33,7 +33,7 @@ def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     A column that such a row keeps (`KEPT`) has the value of the row before it that has one, if there is any.
     """
     ordered = _ordered(rows, key, order)
-    rows = with_kept_values(rows, ordered, key) if _may_keep(rows) else rows
+    rows = with_kept_values(rows, ordered, key) if may_keep(rows) else rows
     return _rows_at(rows, _last(ordered, key))
 
 
@@ -41,7 +41,7 @@ def needed(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     """The rows that `newest` makes its rows of, now or with more rows of any age: give it these once all are there."""
     ordered = _ordered(rows, key, order)
     last = _last(ordered, key)
-    if not _may_keep(rows):
+    if not may_keep(rows):
         return _rows_at(rows, last)
     is_last = np.zeros(rows.num_rows, dtype=bool)
     is_last[last] = True
@@ -62,7 +62,8 @@ def _last(ordered: "pl.DataFrame", key: Sequence[str]) -> Places:
     return ordered.unique(subset=list(key), keep="last", maintain_order=True)[ROW].to_numpy()
 
 
-def _may_keep(rows: pa.Table) -> bool:
+def may_keep(rows: pa.Table) -> bool:
+    """Whether any column of any row keeps its former value."""
     return KEPT in rows.column_names and len(pc.list_flatten(rows[KEPT])) > 0
 
 

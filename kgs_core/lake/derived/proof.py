@@ -15,6 +15,7 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.whole_table import opened_table
+from kgs_core.lake.derived.history import HistoryTable
 from kgs_core.lake.derived.latest_by_key import ERASED, LatestByKeyTable
 from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, of_part
 from kgs_core.lake.derived.source_table import SourceTable
@@ -30,22 +31,20 @@ PART_BYTES = 1_000_000_000
 """Compressed bytes of source of whose keys one part is made."""
 
 
-def prove(settings: Settings, spec: TableSpec) -> DerivedAudit:
-    """What is wrong with the derived table of a topic's table. Changes nothing; may run beside consumers."""
-    table = _Proof(settings, spec)
-    try:
-        return table.prove()
-    except Exception as e:  # noqa: BLE001 - of the store, of deltalake, or a version that is cleaned away: not proven
-        return DerivedAudit(table.name, spec.table, problem=one_line(e))
+def prove(settings: Settings, spec: TableSpec) -> list[DerivedAudit]:
+    """What is wrong with the derived tables of a topic's table. Changes nothing; may run beside consumers."""
+    tables = [_Proof(settings, spec), *([_HistoryProof(settings, spec)] if spec.history_table is not None else [])]
+    found = []
+    for table in tables:
+        try:
+            found.append(table.prove())
+        except Exception as e:  # noqa: BLE001 - of the store, of deltalake, or a version cleaned away: not proven
+            found.append(DerivedAudit(table.name, spec.table, problem=one_line(e)))
+    return found
 
 
 class _Proof(LatestByKeyTable):
     """The derived table with what it was made of."""
-
-    @property
-    def name(self) -> str:
-        """Path of the derived table."""
-        return self._target.name
 
     def prove(self) -> DerivedAudit:
         """See `prove`.
@@ -73,18 +72,23 @@ class _Proof(LatestByKeyTable):
         parts = 1 + sum(pa.table(then.get_add_actions())["size_bytes"].to_pylist()) // PART_BYTES
         missing = extra = differing = rows = 0
         for part in range(parts):
-            if self._latest.changes is None and self._latest.deletes != "column":
+            if self._latest.changes is None and self._latest.deletes != "column" and not self._is_history:
                 expected = self._expected(source, tombstones, schema, (part, parts))
             else:  # rows keep values of others: as it would be made anew
                 expected = self._digests(self._newest_of(source, tombstones, truncated, (part, parts)), schema)
             found = self._found(derived, schema, (part, parts))
             rows += found.height
-            once, key = found.unique(self._key), list(self._key)
-            missing += _not_deleted(expected.join(once, on=key, how="anti"), source.kept)
-            extra += once.join(expected, on=key, how="anti").height + found.height - once.height
-            both = expected.join(once, on=key, how="inner")
-            differing += both.filter(pl.col(DIGEST) != pl.col(f"{DIGEST}_right")).height
+            counts = self._compared(expected, found, source)
+            missing, extra, differing = missing + counts[0], extra + counts[1], differing + counts[2]
         return DerivedAudit(self.name, self._spec.table, version, rows, missing, extra, differing)
+
+    def _compared(self, expected: pl.DataFrame, found: pl.DataFrame, source: SourceTable) -> tuple[int, int, int]:
+        """How many keys are missing, and rows extra, and rows different."""
+        once, key = found.unique(self._key), list(self._key)
+        extra = once.join(expected, on=key, how="anti").height + found.height - once.height
+        both = expected.join(once, on=key, how="inner")
+        differing = both.filter(pl.col(DIGEST) != pl.col(f"{DIGEST}_right")).height
+        return _not_deleted(expected.join(once, on=key, how="anti"), source.kept), extra, differing
 
     def _version_with(self, derived: DeltaTable, app: str, version: int) -> int:
         """The version of the derived table that is loaded, if it has the position that was read a moment ago."""
@@ -130,7 +134,7 @@ class _Proof(LatestByKeyTable):
         return source.tombstones_below(letters, waiting_from(app, noted))
 
     def _source(self, then: DeltaTable) -> SourceTable:
-        source = SourceTable(self._storage, self._spec, then, None, self._positions(), {})
+        source = SourceTable(self._storage, self._spec, then, None, self._positions(), {}, is_history=self._is_history)
         source.know_erased()
         source.know_kept()
         source.former_gives = bool(source.kept)
@@ -142,6 +146,16 @@ class _Proof(LatestByKeyTable):
     @property
     def _columns(self) -> list[str]:
         return [*dict.fromkeys([*self._key, *IDENTITY])]
+
+
+class _HistoryProof(_Proof, HistoryTable):
+    """Of a history, which has many rows of a key: all of them, made at once, are compared with what merges made."""
+
+    def _compared(self, expected: pl.DataFrame, found: pl.DataFrame, source: SourceTable) -> tuple[int, int, int]:  # noqa: ARG002
+        counts = [rows.group_by(*self._key, DIGEST).len() for rows in (expected, found)]
+        both = counts[0].join(counts[1], on=[*self._key, DIGEST], how="full", suffix=" found").fill_null(0)
+        more = both["len"].cast(pl.Int64) - both["len found"].cast(pl.Int64)
+        return int(more.clip(lower_bound=0).sum()), int((-more).clip(lower_bound=0).sum()), 0
 
 
 def _rows_of(derived: DeltaTable, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -27,6 +27,7 @@ class SourceTable:
         lives: topic -> how many ids of it.
         erased: records that are left out, of whatever is read.
         kept: records that `keep` has ended, whose newest rows stay unless they were erased; in runs.
+        is_history: whether a history is made of it.
         former_gives: whether a row that keeps a value which no change has any more has that of the derived table.
     """
 
@@ -39,13 +40,14 @@ class SourceTable:
     erased: Places = field(default_factory=dict)
     kept: Mapping[PartitionKey, Runs] = field(default_factory=dict)
     former_gives: bool = False
+    is_history: bool = False
     schema: pa.Schema = field(init=False)
     reading: Interpretation = field(init=False)
     derived: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
         self.schema = pa.schema([pa.field(f.name, f.type) for f in pa.schema(self.rows.schema())])
-        self.reading = Interpretation(self.spec.rule, self.schema)
+        self.reading = Interpretation(self.spec.rule, self.schema, self.is_history)
         self.derived = self.reading.schema()
 
     def check(self) -> None:

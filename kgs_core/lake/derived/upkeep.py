@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import one_line
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
+from kgs_core.lake.derived.history import derived_table
 
 LAST_PASS_S = 20.0
 _NICE = 10
@@ -60,11 +60,11 @@ class NewestRowsUpkeep:
 
     def look(self) -> None:
         """Bring everything up to date that is owned, or was at the last look."""
-        now = {spec.latest_table: spec for spec in self._owned() if spec.latest_table is not None}
+        now = {table: spec for spec in self._owned() for table in spec.derived_tables}
         for table, spec in {**self._before, **now}.items():
             try:
                 problem = ""
-                LatestByKeyTable(self._settings, spec).materialize()
+                derived_table(self._settings, spec, table).materialize()
             except Exception as e:  # noqa: BLE001 - whatever it is, the consumer goes on, and the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kgs_core.config import Settings
 from kgs_core.errors import ConfigError, PortError, TransientError, one_line
-from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
+from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.files.places import Places, both, count_of, joined, offsets_of, without
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
@@ -117,7 +117,7 @@ class Eraser:
         else:
             raise TransientError(f"table {done.table}: more and more records arrive that are meant: run it again")
         if now:
-            tables = [*self._row_tables(), spec.dead_letters_table, *([done.newest] if done.newest else [])]
+            tables = [*self._row_tables(), spec.dead_letters_table, *(spec.derived_tables if done.newest else ())]
             done.vacuumed = sum(self._lake.vacuum_replaced(name) for name in tables)
         else:
             done.gone_at = datetime.now(UTC) + timedelta(hours=self._settings.lake.vacuum_retention_h)
@@ -127,9 +127,9 @@ class Eraser:
         return row_tables(self._lake, self._settings.group, self._specs)
 
     def _renew(self) -> None:
-        if self._specs[0].latest_table is not None:
-            LatestByKeyTable(self._settings, self._specs[0]).materialize()
-            self._done.newest = self._specs[0].latest_table
+        for name in self._specs[0].derived_tables:
+            derived_table(self._settings, self._specs[0], name).materialize()
+        self._done.newest = self._specs[0].latest_table
 
     def _noted(self) -> Places:
         return self._lake.ended(self._specs[0].table).get(ERASE, {})

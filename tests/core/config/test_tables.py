@@ -73,8 +73,12 @@ def test_topics_that_come_into_one_table_by_a_pattern_and_do_not_agree(collision
 
 @pytest.mark.parametrize(
     ("more", "one", "other", "table"),
-    [("newest_rows: {table: latest}", "a", "b", "latest"), ("table: 'x/{topic}'", "Flights", "flights", "x/flights")],
-    ids=["a derived table of two tables", "names that differ only in case"],
+    [
+        ("newest_rows: {table: latest}", "a", "b", "latest"),
+        ("newest_rows: {table: 'l/{topic}', history: all}", "a", "b", "all"),
+        ("table: 'x/{topic}'", "Flights", "flights", "x/flights"),
+    ],
+    ids=["a derived table of two tables", "a history of two tables", "names that differ only in case"],
 )
 def test_two_topics_that_collide(collisions, more, one, other, table):
     assert collisions(f"{{pattern: '.*', {more}}}", one, other) == [
@@ -164,6 +168,9 @@ def test_a_derived_table_that_a_group_makes_the_table_itself_is_refused(settings
     rule = "{pattern: '(?P<a>.)(?P<b>.)', table: 't/{a}', newest_rows: {table: 't/{b}'}}"
     assert list(resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xy"])) == ["xy"]
     with pytest.raises(ConfigError, match="topic 'xX': its table and its newest_rows are one, 't/x'"):
+        resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xX"])
+    rule = "{pattern: '(?P<a>.)(?P<b>.)', table: t, newest_rows: {table: 'n/{a}', history: 'n/{b}'}}"
+    with pytest.raises(ConfigError, match="topic 'xX': two of its table, newest_rows and history are one, 'n/x'"):
         resolve_tables(settings_of(topics=f"topics: [{rule}]"), ["xX"])
 
 

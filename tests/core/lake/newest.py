@@ -64,4 +64,4 @@ def assert_proven(storage):
 
 def proven(storage, rule=LONGS, **latest):
     settings = settings_of(storage, rule, **latest)
-    return prove(settings, resolve_tables(settings, ["t"])["t"])
+    return prove(settings, resolve_tables(settings, ["t"])["t"])[0]

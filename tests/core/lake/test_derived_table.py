@@ -14,6 +14,7 @@ from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.derived.deletion_vectors import FOLDER
 from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
 
@@ -43,7 +44,8 @@ def test_vectors_that_nobody_needs_are_removed_and_vacuum_leaves_the_others(tmp_
         table.load(rows.schema)
         newer = pa.table({**columns, "_offset": pa.array([number * 1000] * 1000)}).slice(number * 10, 10)
         deleted = pa.array([False] * 10)
-        table.merge(newer.append_column(DELETED, deleted), ["k"], "offset", {"kgs/latest/x": number})
+        changes = newer.append_column(DELETED, deleted)
+        table.apply(key_merge(table.files, changes, ["k"], "offset", table.schema), {"kgs/latest/x": number})
     vectors = tmp_path / "d" / FOLDER
     assert len(list(vectors.iterdir())) == 10
     for file in [*vectors.iterdir(), *(tmp_path / "d").glob("*.parquet")]:

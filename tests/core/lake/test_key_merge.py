@@ -16,6 +16,7 @@ from kgs_core.lake.derived import derived_table, live_file
 from kgs_core.lake.derived.deletion_vectors import packed, unpacked
 from kgs_core.lake.derived.derived_table import DerivedTable
 from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
 from tests.failpoints import KilledError
@@ -102,7 +103,7 @@ class MergedTable:
 
     def merge(self, rows, number, event):
         def merge(table):
-            table.merge(rows, ["k", "k2"], "offset", {APP: number + 1})
+            table.apply(key_merge(table.files, rows, ["k", "k2"], "offset", SCHEMA), {APP: number + 1})
 
         stale = self.opened()
         assert stale.position(APP) == number

@@ -6,7 +6,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.derived import lag, proof, upkeep
+from kgs_core.lake.derived import lag, latest_by_key, proof
 from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
 from tests.core.lake.newest import assert_latest, materialized, proven, settings_of
@@ -92,8 +92,8 @@ def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, s
             raise OSError("the store is away")
         return of(table)
 
-    of = upkeep.LatestByKeyTable.materialize
-    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", materialize)
+    of = latest_by_key.LatestByKeyTable.materialize
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", materialize)
     with NewestRowsUpkeep(settings, lambda: owned).running():
         wait_until(lambda: len(looked) > 1 and lag_of(storage) == 0, 20, "it is up to date")
         sink.ingest({0: (20, 40)})

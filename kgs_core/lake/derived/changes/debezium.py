@@ -43,9 +43,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
         ConfigError: the columns are not Debezium's.
         UnsafeError: an `op` that is not known, or no position in the source where it was asked for.
     """
-    if "payload" in values.column_names and pa.types.is_struct(values.schema.field("payload").type):
-        payload = values["payload"].combine_chunks()
-        values = pa.table({f.name: field_of(payload, f.name) for f in payload.type})
+    values = unwrapped(values)
     for names, what in _OTHERS:
         if names <= {*values.column_names}:
             raise ConfigError([f"newest_rows: changes: Debezium's topic {what} has no rows: leave it out with 'not'"])
@@ -54,6 +52,14 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
     if "op" in values.column_names and "source" in values.column_names:
         struct_of(values, "after", "Debezium's envelopes")
     return _of_rows(values, with_positions)
+
+
+def unwrapped(values: pa.Table) -> pa.Table:
+    """The values without the envelope of `schema` and `payload` that JSON may have."""
+    if "payload" in values.column_names and pa.types.is_struct(values.schema.field("payload").type):
+        payload = values["payload"].combine_chunks()
+        return pa.table({f.name: field_of(payload, f.name) for f in payload.type})
+    return values
 
 
 def _of_envelopes(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> Events:  # noqa: FBT001

@@ -212,12 +212,18 @@ def test_a_key_of_a_rule_is_no_secret(problems_of):
     assert "password" not in problems_of(topics=rule.format("format: [password]"))[0]
 
 
+def test_a_history_needs_all_rows(problems_of):
+    (found,) = problems_of(topics=rules("{topic: t, keep: 30 days, newest_rows: {table: l, history: h}}"))
+    assert "newest_rows: history: it is made of all rows, of which 'keep' ends some: drop one of them" in found
+
+
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
         ("changes: debezium", "changes need the columns of a key: give key: [id], or key_format and key_schema"),
         ("order: source", "only Debezium's events say their place in the source: set order: offset, or timestamp"),
         ("changes: debezium, key: [a], order: source", "compares deletes too, so they must stay: set deletes: column"),
+        ("history: L", "newest_rows: table 'L' is the rule's own: give it another name"),
         ("types: {a: date}", "types are of events: say their producer (changes), or drop types"),
         ("key: [a], deletes: column", "a tombstone has no value, so no field to recognise it by: set key: [_key]"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pyarrow as pa
@@ -28,20 +29,29 @@ COLUMNS = {
     },
     "flattened": {"a": "int", "b": "string", "name": "string", "doc": "string"},
     "rewritten": {"a": "int", "b": "string", "name": "string", "doc": "string", "__deleted": "string"},
-    "maxwell": {"type": "string", "data": ROW, "old": ROW},
-    "canal": {"type": "string", "data": f"array<{TEXTS}>", "old": f"array<{TEXTS}>"},
+    "maxwell": {"type": "string", "ts": "long", "data": ROW, "old": ROW},
+    "canal": {"type": "string", "es": "long", "data": f"array<{TEXTS}>", "old": f"array<{TEXTS}>"},
 }
 KEY = ("a", "b")
 
 
-def rule_of(dialect, **more):
+def settings_rule(dialect, **more):
     newest_rows = {"table": "n", "changes": dialect if dialect in ("maxwell", "canal") else "debezium", **more}
     if dialect == "canal":
         newest_rows["types"] = {"a": "int"}
     keys = {"key_format": "json", "key_schema": {"a": "int", "b": "string"}}
-    return TopicRule.model_validate(
-        {"topic": "t", "format": "json", "schema": COLUMNS[dialect], **keys, "newest_rows": newest_rows}
-    )
+    return {
+        "topic": "t",
+        "table": "t",
+        "format": "json",
+        "schema": COLUMNS[dialect],
+        **keys,
+        "newest_rows": newest_rows,
+    }
+
+
+def rule_of(dialect, **more):
+    return TopicRule.model_validate(settings_rule(dialect, **more))
 
 
 def table_of(rule, records):
@@ -54,6 +64,7 @@ def table_of(rule, records):
             "_topic_id": "id",
             "_partition": partition,
             "_offset": offset,
+            "_timestamp": datetime.fromtimestamp(offset, UTC),
             "_key": json.dumps(key).encode(),
         }
         for partition, offset, key, value in records

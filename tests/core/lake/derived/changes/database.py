@@ -102,22 +102,22 @@ class Database:
 
     def _maxwell(self, op: str, before: Any, after: Any) -> list[Any]:
         if op == "d":
-            return [{"type": "delete", "data": before}]
+            return [{"type": "delete", "ts": self.lsn, "data": before}]
         kind = {"c": "insert", "u": "update", "r": "bootstrap-insert"}[op]
-        return [{"type": kind, "data": after, "old": _changed(before, after) if op == "u" else None}]
+        return [{"type": kind, "ts": self.lsn, "data": after, "old": _changed(before, after) if op == "u" else None}]
 
     def _canal(self, op: str, before: Any, after: Any) -> list[Any]:
         if op == "t":
-            return [{"type": "TRUNCATE", "data": None, "old": None}]
+            return [{"type": "TRUNCATE", "es": self.lsn, "data": None, "old": None}]
         if op == "d":
-            return [{"type": "DELETE", "data": [_texts(before)], "old": None}]
+            return [{"type": "DELETE", "es": self.lsn, "data": [_texts(before)], "old": None}]
         if op in ("c", "r"):
-            return [{"type": "INSERT", "data": [_texts(after)], "old": None}]
+            return [{"type": "INSERT", "es": self.lsn, "data": [_texts(after)], "old": None}]
         old, last = [_texts(_changed(before, after))], self.records[-1:]
         if last and last[0][1] == (after["a"], after["b"]) and (last[0][2] or {}).get("type") == "UPDATE":
             self.records.pop()  # rows of one statement are one record
             return [{**last[0][2], "data": [*last[0][2]["data"], _texts(after)], "old": [*last[0][2]["old"], *old]}]
-        return [{"type": "UPDATE", "data": [_texts(after)], "old": old}]
+        return [{"type": "UPDATE", "es": self.lsn, "data": [_texts(after)], "old": old}]
 
 
 def _key(n: int) -> Key:
