@@ -1,6 +1,6 @@
 """The rule's section for a derived table with the newest row of each key."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -47,11 +47,15 @@ class NewestRows(Section):
         """Paths of its tables."""
         return (self.table,) if self.history is None else (self.table, self.history)
 
-    def path_that_is_taken(self, table: str) -> str | None:
-        """The path that another table of a rule for `table` has already; None: each has its own."""
-        taken = [table, f"{table}_dead_letters", *self.tables]
-        names = [path.lower() for path in taken]
-        return next((path for n, path in enumerate(taken) if path.lower() in names[:n]), None)
+    def problems_beside(self, table: str, keep: str | None) -> Iterator[str]:
+        """Why it cannot be in a rule for `table`."""
+        taken = [table.lower(), f"{table.lower()}_dead_letters"]
+        for path in self.tables:
+            if path.lower() in taken:
+                yield f"newest_rows: table '{path}' is the rule's own: give it another name"
+            taken.append(path.lower())
+        if keep is not None and self.history is not None:
+            yield "newest_rows: history: it is made of all rows, of which 'keep' ends some: drop one of them"
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

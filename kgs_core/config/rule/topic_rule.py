@@ -137,9 +137,7 @@ class TopicRule(Section):
     def _parts_fit_together(self) -> Self:
         columns, latest, route = self._problems_of_columns(), self._problems_of_latest(), self._problems_of_route()
         found = (self._problems_of_topic(), self._problems_of_formats(), columns, latest, route)
-        if problems := [
-            *chain(*found, self._problems_of_transform(), self._problems_of_mask(), self._problems_of_history())
-        ]:
+        if problems := [*chain(*found, self._problems_of_transform(), self._problems_of_mask())]:
             raise ValueError("; ".join(problems))
         return self
 
@@ -193,16 +191,11 @@ class TopicRule(Section):
             yield "newest_rows: changes need the columns of a key: give key: [id], or key_format and key_schema"
         if unknown and self.fields and not self.has_transform and latest.changes is None:
             yield f"newest_rows: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
-        if (path := latest.path_that_is_taken(self.table)) is not None:
-            yield f"newest_rows: table '{path}' is the rule's own: give it another name"
+        yield from latest.problems_beside(self.table, self.keep)
         if self.rows == "any":
             yield "newest_rows: with rows: any a record has several rows, of which none is the newest"
         if latest.deletes != "ignore" and self.has_transform and self.null_is_a_row:
             yield "newest_rows: after a transform no row tells that its value was null: deletes: ignore"
-
-    def _problems_of_history(self) -> Iterator[str]:
-        if self.keep is not None and self.newest_rows is not None and self.newest_rows.history is not None:
-            yield "newest_rows: history: it is made of all rows, of which 'keep' ends some: drop one of them"
 
     def _problems_of_route(self) -> Iterator[str]:
         if self.route is None:
