@@ -6,7 +6,7 @@ folder whose name begins with `_`: vacuums of other tools, which may not know ve
 
 import struct
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 from zlib import crc32
 
@@ -74,13 +74,31 @@ def read_vector(storage: Storage, table: str, vector: Mapping[str, Any] | None) 
     return unpacked(data)
 
 
-def remove_old_vectors(storage: Storage, table: str, live: Collection[Mapping[str, Any]], before_s: float) -> None:
-    """Remove files of vectors that were made before a time, but for those of live vectors; vacuums leave them."""
-    kept = {storage.path(table, path_of(vector)) for vector in live}
+def remove_old_vectors(
+    storage: Storage, table: str, live: Collection[str], before_s: float, replaced: Callable[[], Collection[str]]
+) -> None:
+    """Remove files of vectors that were made before a time; vacuums leave them.
+
+    Args:
+        live: names (`pathOrInlineDv`) of those that count, which stay.
+        replaced: names of those that counted a short while ago, which readers of earlier versions may be about to
+            read: they stay too. Asked only where there is something to remove.
+    """
     selector = fs.FileSelector(storage.path(table, FOLDER), allow_not_found=True)
-    for file in storage.filesystem().get_file_info(selector):
-        if file.is_file and file.path not in kept and file.mtime.timestamp() < before_s:
-            storage.filesystem().delete_file(file.path)
+    old = [
+        file.path
+        for file in storage.filesystem().get_file_info(selector)
+        if file.is_file and file.mtime.timestamp() < before_s
+    ]
+    gone = {*old} - _paths(storage, table, live)
+    for path in sorted(gone - _paths(storage, table, replaced())) if gone else ():
+        storage.filesystem().delete_file(path)
+
+
+def _paths(storage: Storage, table: str, names: Collection[str]) -> set[str]:
+    """Of kgs's own: a vector of another writer lies elsewhere."""
+    mine = ({"storageType": "u", "pathOrInlineDv": name} for name in names if name.startswith(FOLDER))
+    return {storage.path(table, path_of(vector)) for vector in mine}
 
 
 def path_of(vector: Mapping[str, Any]) -> str:

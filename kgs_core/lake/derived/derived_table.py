@@ -11,6 +11,7 @@ is there, a commit leaves files that no version names, which `kgs maintain` remo
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.log_upkeep import keep_short
 from kgs_core.lake.delta.table_log import metadata_of
 from kgs_core.lake.delta.table_properties import wanted_properties
-from kgs_core.lake.derived.deletion_vectors import Rows, remove_old_vectors, write_vectors
-from kgs_core.lake.derived.files_in_log import live_files, removed
+from kgs_core.lake.derived.deletion_vectors import Rows, path_of, remove_old_vectors, write_vectors
+from kgs_core.lake.derived.files_in_log import live_files, removed, replaced_vectors
 from kgs_core.lake.derived.key_merge import KeyMerge
 from kgs_core.lake.derived.live_file import LiveFile, small_and_worn
 from kgs_core.lake.derived.newest_rows import has_key
@@ -46,7 +47,7 @@ MARK = "kgs/latest/"
 """What application ids of positions begin with."""
 TARGET_BYTES = 128_000_000
 VECTORS_KEPT_S = 24 * 3600
-"""As long as a file of rows that is not in the table any more: readers of earlier versions may want it."""
+"""Age at which a file of vectors may go that does not count, and did not lately: former versions' readers want it."""
 _NOT_THERE = -1
 _VECTORS = "delta.enableDeletionVectors"
 _FEATURE = "deletionVectors"
@@ -69,6 +70,7 @@ class DerivedTable:
         self._log = log_store(storage, name)
         self._handle: DeltaTable | None = None
         self._files: list[LiveFile] = []
+        self._unnamed: list[str] = []
         self._schema = pa.schema([])
 
     def load(self, schema: pa.Schema) -> None:
@@ -112,7 +114,8 @@ class DerivedTable:
         """
         noted = (app for app in load_transactions(self._storage, self.name) if app.startswith(MARK))
         every = {**dict.fromkeys(noted, _NOT_THERE), **positions}
-        written = [file for rows in parts for file in self._written(rows)]
+        with self._writing():
+            written = [file for rows in parts for file in self._written(rows)]
         metadata = {**metadata_of(self._loaded).action, "schemaString": Schema.from_arrow(self._schema).to_json()}
         gone = [self._removed(file) for file in self._files]
         self._commit("WRITE", [*gone, {"metaData": metadata}], every, written)
@@ -133,8 +136,10 @@ class DerivedTable:
         Args:
             positions: application id -> version afterwards.
         """
-        actions, written = self._without(merge.gone)
-        self._commit("MERGE", actions, positions, [*written, *self._written(merge.rows)])
+        with self._writing():
+            actions, written = self._without(merge.gone)
+            written += self._written(merge.rows)
+        self._commit("MERGE", actions, positions, written)
 
     def all_rows(self) -> Iterator[pa.Table]:
         """Its rows, a file after the other."""
@@ -162,11 +167,15 @@ class DerivedTable:
         for group in groups:
             rows = pa.concat_tables([self._schema.empty_table(), *(file.rows(self._schema) for file in group)])
             gone: Actions = [self._removed(file, data_change=False) for file in group]
-            self._commit("OPTIMIZE", gone, {}, self._written(rows))
+            with self._writing():
+                written = self._written(rows)
+            self._commit("OPTIMIZE", gone, {}, written)
             self.load(self._schema)
         if groups and self._has_vectors:
-            live = [file.add["deletionVector"] for file in self._files if file.add.get("deletionVector")]
-            remove_old_vectors(self._storage, self.name, live, time.time() - VECTORS_KEPT_S)
+            version, vectors = self._loaded.version(), [file.add.get("deletionVector") for file in self._files]
+            live = [vector["pathOrInlineDv"] for vector in vectors if vector]
+            old_s = time.time() - VECTORS_KEPT_S
+            remove_old_vectors(self._storage, self.name, live, old_s, lambda: replaced_vectors(self._log, version))
         return len(groups)
 
     def _without(self, gone: Mapping[int, Rows], *, anew: bool = False) -> tuple[Actions, list[FileWritten]]:
@@ -183,6 +192,7 @@ class DerivedTable:
             else:
                 written += self._written(file.rows(self._schema, rows))
         made = write_vectors(self._storage, self.name, {str(n): rows for n, rows in vectors.items()}) if vectors else {}
+        self._unnamed += {path_of(vector) for vector in made.values()}
         actions += [{"add": self._files[int(n)].with_vector(vector)} for n, vector in made.items()]
         return actions, written
 
@@ -192,7 +202,28 @@ class DerivedTable:
         if VALID_TO.name in rows.column_names:
             holds = pc.is_null(rows[VALID_TO.name])
             parts = [rows.filter(holds), rows.filter(pc.invert(holds))]
-        return [write_table(self._storage, self.name, p.to_batches(), p.schema) for p in parts if p.num_rows]
+        written = []
+        for part in parts:
+            if part.num_rows:
+                written.append(write_table(self._storage, self.name, part.to_batches(), part.schema))
+                self._unnamed.append(written[-1].path)
+        return written
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write files in the block; if it fails on a disk, they are removed at once.
+
+        Else a full disk is full for ever: each try takes what room somebody has made for batches. A store that does
+        not answer takes as long again for this.
+        """
+        self._unnamed.clear()
+        try:
+            yield
+        except Exception:
+            for path in [] if self._storage.is_in_objects else self._unnamed:
+                with suppress(Exception):
+                    self._storage.filesystem().delete_file(self._storage.path(self.name, path))
+            raise
 
     def _removed(self, file: LiveFile, *, data_change: bool = True) -> dict[str, Any]:
         return removed(file.add, int(time.time() * 1000), data_change=data_change)
@@ -207,14 +238,28 @@ class DerivedTable:
         """
         failpoint("latest-written")
         number = self._loaded.version() + 1
+        if number - 1 not in self._log.since(number - 1).stamps:
+            # An entry would be put into an empty folder of a store, where no table could be made any more
+            raise RuntimeError("it was deleted meanwhile")
         self._log.create(number, changes_entry(operation, actions, positions, written=written))
         keep_short(self._storage, self.name, number, self._lake.checkpoint_interval)
 
     def _opened(self) -> DeltaTable | None:
+        """The table as it is now; None: it is not there.
+
+        Raises:
+            UnsafeError: its log is broken, as by a folder that was deleted while rows were merged into it.
+        """
         try:
             return DeltaTable(self._storage.uri(self.name), storage_options=self._storage.delta_options())
         except TableNotFoundError:
             return None
+        except Exception:
+            try:
+                load_transactions(self._storage, self.name)  # says what is broken, in words
+            except UnsafeError as e:
+                raise UnsafeError(f"{e}; or delete the whole table: it is made anew from {self._source}") from e
+            raise
 
     def _made(self) -> DeltaTable:
         properties = wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h)

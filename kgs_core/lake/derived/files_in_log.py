@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgs_core.lake.delta.log_store import LogStore, entry_name
@@ -18,18 +19,46 @@ def live_files(log: LogStore, version: int) -> list[Add]:
     Raises:
         FileNotFoundError: an entry was cleaned away meanwhile.
     """
-    listing = log.since(None)
-    base = max((number for number in listing.checkpoints if number <= version), default=-1)
+    checkpoint, numbers = _newest(log, version)
     found: dict[tuple[str, str], Add] = {}
-    for name in listing.checkpoints.get(base, []):
+    for name in checkpoint:
         rows = pq.read_table(pa.BufferReader(log.read(name)), columns=["add"])["add"].drop_null().to_pylist()
         found |= {_identity(add): add for add in map(_plain, rows) if add.get("path") is not None}
-    for number in range(base + 1, version + 1):
-        actions = [json.loads(line) for line in log.read(entry_name(number)).splitlines() if line]
+    for number in numbers:
+        actions = _actions(log, number)
         for remove in (action["remove"] for action in actions if "remove" in action):
             found.pop(_identity(remove), None)
         found |= {_identity(add): add for add in (action["add"] for action in actions if "add" in action)}
     return list(found.values())
+
+
+def replaced_vectors(log: LogStore, version: int) -> set[str]:
+    """Names (`pathOrInlineDv`) of the vectors that the log still remembers to have been replaced.
+
+    Raises:
+        FileNotFoundError: an entry was cleaned away meanwhile.
+    """
+    checkpoint, numbers = _newest(log, version)
+    found = set[str]()
+    for name in checkpoint:
+        removes = pq.read_table(pa.BufferReader(log.read(name)), columns=["remove"])["remove"]
+        if isinstance(removes.type, pa.StructType) and removes.type.get_field_index("deletionVector") >= 0:
+            found |= {*pc.struct_field(removes, ["deletionVector", "pathOrInlineDv"]).unique().drop_null().to_pylist()}
+    for action in (action for number in numbers for action in _actions(log, number)):
+        if vector := action.get("remove", {}).get("deletionVector"):
+            found.add(vector["pathOrInlineDv"])
+    return found
+
+
+def _newest(log: LogStore, version: int) -> tuple[list[str], range]:
+    """Parts of the newest checkpoint up to a version, and the entries behind it."""
+    listing = log.since(None)
+    base = max((number for number in listing.checkpoints if number <= version), default=-1)
+    return listing.checkpoints.get(base, []), range(base + 1, version + 1)
+
+
+def _actions(log: LogStore, number: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read(entry_name(number)).splitlines() if line]
 
 
 def removed(add: Mapping[str, Any], now_ms: int, *, data_change: bool) -> dict[str, Any]:

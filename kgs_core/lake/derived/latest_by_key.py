@@ -29,6 +29,7 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.table_changes import ChangesLostError, added_since, files_of, in_portions
 from kgs_core.lake.delta.whole_table import opened_table
+from kgs_core.lake.derived.deletion_vectors import ForeignVectorError
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncate
 from kgs_core.lake.derived.kept_values import KEPT
@@ -162,14 +163,15 @@ class LatestByKeyTable:
                 raise ChangesLostError("the table has another history, or other columns")  # noqa: TRY301
             self._end_erased(source, apps, done)
             self._merge_new(source, apps, base, done)
-        except (ChangesLostError, FileNotFoundError) as e:  # a file replaced by compaction, and cleaned away since
+            self._target.compact(COMPACTIONS)
+        except (ChangesLostError, FileNotFoundError, ForeignVectorError) as e:
+            # FileNotFoundError: a file replaced by compaction, and cleaned away since
             if base is not None:
                 source.know_kept()
                 source.former_gives = bool(source.kept) and self._noted_erased(apps[0]) == count_of(source.erased)
             self._make_anew(source, apps, done)
             done.anew = one_line(e)
         done.version = rows.version()
-        self._target.compact(COMPACTIONS)
         return done
 
     def _merge_new(self, source: SourceTable, apps: tuple[str, str], base: int, done: Materialization) -> None:

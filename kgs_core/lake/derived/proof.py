@@ -16,7 +16,7 @@ from kgs_core.errors import one_line
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.history import HistoryTable
-from kgs_core.lake.derived.latest_by_key import ERASED, LatestByKeyTable
+from kgs_core.lake.derived.latest_by_key import ERASED, TRIES, LatestByKeyTable
 from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, of_part
 from kgs_core.lake.derived.source_table import SourceTable
 from kgs_core.lake.derived.tombstones import none_of, waiting_from
@@ -52,15 +52,14 @@ class _Proof(LatestByKeyTable):
         Raises:
             Exception: something could not be read.
         """
-        derived, rows_now = opened_table(self._storage, self.name), opened_table(self._storage, self._spec.table)
-        if derived is None or rows_now is None:
+        rows_now = opened_table(self._storage, self._spec.table)
+        if rows_now is None or opened_table(self._storage, self.name) is None:
             return DerivedAudit(self.name, self._spec.table)
-        noted = load_transactions(self._storage, self.name)
+        derived, noted = self._pinned()
         version = noted.get(self._app(rows_now), -1)
         if version < 0:
             problem = "not made by the rule as it is now: run kgs materialize"
             return DerivedAudit(self.name, self._spec.table, problem=problem)
-        derived.load_as_version(self._version_with(derived, self._app(rows_now), version))
         then = DeltaTable(rows_now.table_uri, version=version, storage_options=self._storage.delta_options())
         source = self._source(then)
         if max(noted.get(f"{self._app(rows_now)}{ERASED}", 0), 0) != count_of(source.erased):
@@ -90,11 +89,14 @@ class _Proof(LatestByKeyTable):
         differing = both.filter(pl.col(DIGEST) != pl.col(f"{DIGEST}_right")).height
         return _not_deleted(expected.join(once, on=key, how="anti"), source.kept), extra, differing
 
-    def _version_with(self, derived: DeltaTable, app: str, version: int) -> int:
-        """The version of the derived table that is loaded, if it has the position that was read a moment ago."""
-        if derived.transaction_version(app) != version:
-            raise RuntimeError("it was changed while it was read: audit again")
-        return derived.version()
+    def _pinned(self) -> tuple[DeltaTable, Mapping[str, int]]:
+        """The derived table and all that it notes, as of one version; consumers may merge meanwhile."""
+        for _ in range(TRIES):
+            noted = load_transactions(self._storage, self.name)
+            derived = DeltaTable(self._storage.uri(self.name), storage_options=self._storage.delta_options())
+            if noted == load_transactions(self._storage, self.name):
+                return derived, noted
+        raise RuntimeError("it was changed while it was read: audit again")
 
     def _expected(
         self, source: SourceTable, tombstones: pa.Table, schema: pa.Schema, part: tuple[int, int]

@@ -3,6 +3,8 @@
 No batch waits for it, and no failure here ends a consumer: the lag says it (`kgs status`). Killed or handed over, the
 next owner goes on where the last commit left off; for a moment both may do it, and one is refused. What is no
 longer owned is looked at once more, so that a group that ends, or sleeps, leaves nothing behind.
+
+Where no log has a new entry, nothing is opened: that would read each log from its checkpoint on, again and again.
 """
 
 import logging
@@ -13,13 +15,17 @@ from contextlib import contextmanager, suppress
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import one_line
+from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.derived.history import derived_table
+from kgs_core.lake.files.storage import Storage
 
 LAST_PASS_S = 20.0
 _NICE = 10
 _PASSES = 3
 """In the time that the lag may be: one waits, one works, and one may fail."""
 _log = logging.getLogger(__name__)
+_Ends = dict[str, tuple[int, str] | None]
+"""Table -> number and stamp of the last entry of its log."""
 
 
 class NewestRowsUpkeep:
@@ -32,6 +38,7 @@ class NewestRowsUpkeep:
         self._stop = threading.Event()
         self._before: dict[str, TableSpec] = {}
         self._problems: dict[str, str] = {}
+        self._done: dict[str, _Ends] = {}
         self._every_s = min(
             (rule.newest_rows.max_lag_s / _PASSES for rule in settings.topics if rule.newest_rows is not None),
             default=0.0,
@@ -64,10 +71,21 @@ class NewestRowsUpkeep:
         for table, spec in {**self._before, **now}.items():
             try:
                 problem = ""
-                derived_table(self._settings, spec, table).materialize()
+                ends = self._ends(spec, table, self._done.get(table, {}))
+                if ends != self._done.pop(table, None):
+                    derived_table(self._settings, spec, table).materialize()
+                self._done[table] = ends
             except Exception as e:  # noqa: BLE001 - whatever it is, the consumer goes on, and the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):
                 _log.warning("newest rows are not up to date: %s", problem)
             self._problems[table] = problem
         self._before = now
+
+    def _ends(self, spec: TableSpec, table: str, known: _Ends) -> _Ends:
+        """Of all logs that tell what is to be done; the table's own too, since somebody may delete it."""
+        storage, found = Storage.of(self._settings.lake), _Ends()
+        for name in (spec.table, spec.dead_letters_table, table):
+            last = known.get(name)
+            found[name] = max(log_store(storage, name).since(last[0] if last else None).stamps.items(), default=None)
+        return found

@@ -1,6 +1,8 @@
 """The merge of a derived table: what a dictionary would hold, in either way, killed, compacted, and read by several."""
 
+import os
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kgs_core.config.settings import LakeSettings
+from kgs_core.errors import TransientError
 from kgs_core.lake.delta.log_store import EntryExistsError
 from kgs_core.lake.derived import derived_table, live_file
 from kgs_core.lake.derived.deletion_vectors import packed, unpacked
@@ -18,6 +21,7 @@ from kgs_core.lake.derived.derived_table import DerivedTable
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
+from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
 from tests.failpoints import KilledError
 
@@ -36,7 +40,9 @@ changes = st.tuples(
 batches = st.lists(
     st.tuples(
         st.lists(changes, max_size=12, unique_by=lambda change: change[:2]),
-        st.sampled_from(["", "", "killed", "lost race", "compacted by others", "checkpoint"]),
+        st.sampled_from(
+            ["", "", "killed", "lost race", "compacted by others", "checkpoint", "full disk", "old vectors"]
+        ),
     ),
     min_size=1,
     max_size=12,
@@ -93,6 +99,7 @@ class MergedTable:
 
     def __init__(self, folder, *, vectors):
         self.storage, self.name, self.vectors = Storage(str(folder)), f"d{next(_numbers)}", vectors
+        self.written = 0
         self.uri = self.storage.uri(self.name)
 
     def opened(self):
@@ -107,12 +114,16 @@ class MergedTable:
 
         stale = self.opened()
         assert stale.position(APP) == number
+        if event == "old vectors":
+            for path in Path(self.uri).glob("_dv/*.bin"):
+                os.utime(path, (1, 1))
+        former = self.rows_of(stale)
         if event == "killed":
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(derived_table, "failpoint", killed_at("latest-written"))
                 with pytest.raises(KilledError):
                     merge(stale)
-        merge(self.opened())
+        self.merged_or_nothing_written(merge, self.full_disk if event == "full disk" else write_table)
         if event == "lost race":
             with pytest.raises(EntryExistsError):
                 merge(stale)
@@ -121,6 +132,31 @@ class MergedTable:
         if event == "checkpoint":
             DeltaTable(self.uri).create_checkpoint()
         self.opened().compact(2)
+        assert self.rows_of(stale) == former, "a reader of the version before finds all that it needs"
+
+    def merged_or_nothing_written(self, merge, write):
+        before = self.all_files()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(derived_table, "write_table", write)
+            try:
+                merge(self.opened())
+            except TransientError:
+                assert self.all_files() == before
+                patch.undo()
+                merge(self.opened())
+
+    def all_files(self):
+        return {path for path in Path(self.uri).rglob("*") if path.is_file()}
+
+    def full_disk(self, *given):
+        self.written = (self.written + 1) % 3
+        if self.written == 0:
+            raise TransientError("no space left on device")
+        return write_table(*given)
+
+    def rows_of(self, table):
+        files = [live_file.LiveFile(self.storage, self.name, file.add) for file in table._files]
+        return [file.rows(SCHEMA).to_pylist() for file in files]
 
 
 @pytest.mark.parametrize("vectors", [True, False])

@@ -1,5 +1,6 @@
 """Derived tables: what a plain loop over all records would keep, whatever is killed, repeated, compacted or cleaned."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from kgs_core.ingest.replay import redrive
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.derived import latest_by_key
+from kgs_core.lake.derived.deletion_vectors import ForeignVectorError
+from kgs_core.lake.derived.derived_table import DerivedTable
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from kgs_core.lake.topics.topic_table import TopicTable
 from tests.core.lake import newest
@@ -194,3 +197,49 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
 def test_rules_that_cannot_be_are_refused(storage, more, problem):
     with pytest.raises(ConfigError, match=problem):
         settings_of(storage, **more)
+
+
+@pytest.mark.parametrize("rest", ["nothing", "data"])
+def test_a_table_that_is_deleted_under_a_merge_is_made_again(storage, sink, monkeypatch, rest):
+    """In a store of objects an entry could be put where the folder was: no table could be opened there any more."""
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    sink.ingest({0: (20, 40)})
+
+    def deleted():
+        for path in Path(storage.uri("t_latest")).rglob("*"):
+            if path.is_file() and (rest == "nothing" or path.suffix == ".json"):
+                path.unlink()
+
+    before(monkeypatch, DerivedTable, "_commit", deleted)
+    assert "never made" in materialized(storage).anew
+    assert_latest(storage, {0: 40})
+
+
+def test_what_is_left_of_a_deleted_table_is_said_with_its_cure(storage, sink):
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    sink.ingest({0: (20, 40)})
+    materialized(storage)
+    log = Path(storage.uri("t_latest"), "_delta_log")
+    for path in sorted(log.iterdir())[:-1]:
+        path.unlink()
+    with pytest.raises(UnsafeError, match=r"is missing.*or delete the whole table: it is made anew from t$"):
+        materialized(storage)
+    shutil.rmtree(log.parent)
+    materialized(storage)
+    assert_latest(storage, {0: 40})
+
+
+@pytest.mark.parametrize("where", ["_merge_new", "compact"])
+def test_where_another_has_deleted_rows_all_is_made_anew(storage, sink, monkeypatch, where):
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    sink.ingest({0: (20, 40)})
+
+    def foreign():
+        raise ForeignVectorError("something else than kgs has deleted rows of it")
+
+    before(monkeypatch, LatestByKeyTable if where == "_merge_new" else DerivedTable, where, foreign)
+    assert "something else than kgs" in materialized(storage).anew
+    assert_latest(storage, {0: 40})

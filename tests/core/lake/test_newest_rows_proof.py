@@ -1,5 +1,7 @@
 """What the audit says of tables of newest rows, the lag of those that wait, and the consumer's thread that ends it."""
 
+import shutil
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -58,6 +60,22 @@ def test_what_came_since_and_what_was_never_made_is_no_fault_and_no_proof(storag
     assert "run kgs materialize" in proven(storage, order="timestamp").problem
 
 
+def test_merges_beside_an_audit_are_no_finding(storage, sink, monkeypatch):
+    sink.ingest({0: (0, 20)})
+    materialized(storage)
+    opened, times = proof.DeltaTable, iter(range(2))
+
+    def merged_first(*given, **options):
+        if (n := next(times, None)) is not None:
+            sink.ingest({0: (20 + n * 10, 30 + n * 10)})
+            materialized(storage)
+        return opened(*given, **options)
+
+    monkeypatch.setattr(proof, "DeltaTable", merged_first)
+    found = proven(storage)
+    assert (found.ok, found.problem, found.version) == (True, "", DeltaTable(storage.uri("t")).version())
+
+
 def lag_of(storage):
     settings, problems = settings_of(storage), []
     [(lag_s, most_s)] = newest_rows_lags(settings, resolve_tables(settings, ["t"]).values(), problems).values()
@@ -108,3 +126,24 @@ def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, s
     sink.ingest({0: (80, 90)})
     keeper.look()
     assert_latest(storage, {0: 80})
+
+
+def test_a_table_without_news_is_not_opened_and_one_that_somebody_deletes_is_made_again(storage, sink, monkeypatch):
+    settings, looked = settings_of(storage), []
+    owned = list(resolve_tables(settings, ["t"]).values())
+    of = upkeep.LatestByKeyTable.materialize
+    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", lambda table: (looked.append(0), of(table)))
+    keeper = NewestRowsUpkeep(settings, lambda: owned)
+    sink.ingest({0: (0, 20)})
+    for _ in range(9):
+        keeper.look()
+    assert len(looked) == 2, "once for the rows, and once for its own commit, behind which more may be to do"
+    shutil.rmtree(storage.uri("t_latest"))
+    keeper.look()
+    assert_latest(storage, {0: 20})
+    sink.ingest({0: (20, 30)})
+    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", lambda _: 1 / 0)
+    keeper.look()
+    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", of)
+    keeper.look()
+    assert_latest(storage, {0: 30})
