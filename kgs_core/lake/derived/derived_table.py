@@ -51,6 +51,8 @@ VECTORS_KEPT_S = 24 * 3600
 _NOT_THERE = -1
 _VECTORS = "delta.enableDeletionVectors"
 _FEATURE = "deletionVectors"
+_IN_PARTS = "v2Checkpoint"
+"""A feature by which checkpoints may name files elsewhere: rows of these would be merged as if they were not there."""
 _TOMBSTONES = {"delta.deletedFileRetentionDuration": "interval 2 hours"}
 """With vectors each merge replaces what the log says of most files, and checkpoints name all that went so long ago."""
 Actions = list[Mapping[str, Any]]
@@ -81,6 +83,10 @@ class DerivedTable:
         """
         self._schema = pa.schema([pa.field(f.name, plain(f.type)) for f in schema])
         self._handle = self._opened() or self._made()
+        if _IN_PARTS in (self._handle.protocol().reader_features or ()):
+            raise UnsafeError(
+                f"table {self.name}: somebody has given it {_IN_PARTS}, which kgs does not read: delete it"
+            )
         described = self._handle.metadata().description or ""
         if described.startswith(DERIVED) and described != f"{DERIVED}{self._source}":
             raise UnsafeError(
@@ -276,7 +282,11 @@ class DerivedTable:
 
     def _allow_vectors(self) -> None:
         """The protocol of tables with deletion vectors; nothing else changes, and there is no way back."""
-        features = {"readerFeatures": [_FEATURE], "writerFeatures": [_FEATURE, "appendOnly", "invariants"]}
+        there = self._loaded.protocol()
+        features = {
+            "readerFeatures": sorted({_FEATURE, *(there.reader_features or ())}),
+            "writerFeatures": sorted({_FEATURE, *(there.writer_features or ("appendOnly", "invariants"))}),
+        }
         action = metadata_of(self._loaded).action
         metadata = {**action, "configuration": {**action["configuration"], _VECTORS: "true", **_TOMBSTONES}}
         protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}

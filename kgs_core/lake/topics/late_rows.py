@@ -16,6 +16,8 @@ from kgs_core.lake.rule.completeness import HOUR_MS
 from kgs_core.model import OffsetRange
 from kgs_core.ports import PinnedTable
 
+_NONE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
@@ -42,6 +44,8 @@ class LateRows:
             pinned: the table at the version to look up to.
             until_ms: only rows with earlier timestamps; rows up to `since` were there at that time or later.
         """
+        if since > pinned.version:  # the table was made again, or put back: nothing of it is known
+            since = _NONE
         found, last = Counter[int](), self._counted.get(table)
         base = since
         if last is not None and (last.since, last.until_ms) == (since, until_ms) and last.version <= pinned.version:

@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
@@ -73,3 +73,21 @@ def test_two_tables_are_not_derived_into_one(tmp_path):
     with pytest.raises(UnsafeError, match="not of u"):
         DerivedTable(storage, "d", "u", lake).load(rows.schema)
     DerivedTable(storage, "d", "t", lake).load(rows.schema)
+
+
+@pytest.mark.parametrize(
+    ("feature", "is_read"), [(TableFeatures.RowTracking, True), (TableFeatures.V2Checkpoint, False)]
+)
+def test_features_that_somebody_has_added_stay_or_are_refused(tmp_path, feature, is_read):
+    storage, lake = Storage(str(tmp_path)), LakeSettings(root=str(tmp_path))
+    rows = pa.table({"_key": pa.array([b"k"]), "a": pa.array([1])})
+    DerivedTable(storage, "d", "t", lake).load(rows.schema)
+    DeltaTable(storage.uri("d")).alter.add_feature(feature, allow_protocol_versions_increase=True)
+    former = DeltaTable(storage.uri("d")).protocol().writer_features
+    table = DerivedTable(storage, "d", "t", lake, deletion_vectors=True)
+    if not is_read:
+        with pytest.raises(UnsafeError, match="v2Checkpoint, which kgs does not read"):
+            table.load(rows.schema)
+        return
+    table.load(rows.schema)
+    assert {*DeltaTable(storage.uri("d")).protocol().writer_features} == {*former, "deletionVectors"}

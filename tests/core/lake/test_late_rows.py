@@ -72,3 +72,13 @@ def test_of_expired_entries_every_row_counts_that_was_written_since(tmp_path):
     pinned = open_lake(config.lake).pin("t")
     assert LateRows().of("t", pinned, 0, 2 * HOUR_MS) == {0: 2, HOUR_MS: 1}
     assert LateRows().of("t", pinned, 1, 2 * HOUR_MS) == {HOUR_MS: 1}
+
+
+def test_of_a_table_that_was_made_again_every_row_counts(tmp_path):
+    config = parse_settings(
+        text_of(lake={"root": str(tmp_path)}, topics=[{"topic": "a", "table": "t"}]).encode(), "t", {}
+    )
+    append(tmp_path / "t", [])
+    append(tmp_path / "t", [5, 3 * HOUR_MS])
+    pinned, late = open_lake(config.lake).pin("t"), LateRows()
+    assert late.of("t", pinned, 7, 2 * HOUR_MS) == late.of("t", pinned, 7, 2 * HOUR_MS) == {0: 1}
