@@ -63,7 +63,9 @@ def key_merge(
     gone = {
         int(file): np.sort(lost.filter(pl.col(FILE) == file)[ROW].to_numpy()) for file in lost[FILE].unique().sort()
     }
-    come = changes.take(pa.array(coming))
+    comes = np.zeros(changes.num_rows, np.bool_)
+    comes[coming] = True
+    come = changes.filter(pa.array(comes))  # by chunk: to take rows would make one array of all, of at most 2 GB
     if KEPT in come.column_names and come[KEPT].null_count < come.num_rows:
         by_key = lost.select(FILE, ROW, f"{ROW}_right")
         come = _with_kept(come, coming, by_key.rows(), files, table)

@@ -75,7 +75,7 @@ class NewestRowsUpkeep:
                 if ends != self._done.pop(table, None):
                     derived_table(self._settings, spec, table).materialize()
                 self._done[table] = ends
-            except Exception as e:  # noqa: BLE001 - whatever it is, the consumer goes on, and the lag tells
+            except BaseException as e:  # noqa: BLE001 - a panic of Rust is no `Exception`; all others go on, the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):
                 _log.warning("newest rows are not up to date: %s", problem)

@@ -175,6 +175,13 @@ def test_it_holds_what_a_dictionary_would(tmp_path, monkeypatch, batches, vector
     assert table.opened().position(APP) == len(batches)
 
 
+def test_rows_of_more_than_2_gb_are_never_one_array():
+    """Which no array of texts can be; here they are few, and still in parts."""
+    rows = pa.Table.from_pylist(rows_of([(k, "a", k, False, set()) for k in range(9)]), CHANGES)
+    parts = pa.concat_tables([rows.slice(n, 3) for n in (0, 3, 6)])
+    assert key_merge([], parts, ["k", "k2"], "offset", SCHEMA).rows["v"].num_chunks == 3
+
+
 @given(st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 70_000)), max_size=4))
 @settings(max_examples=30, deadline=None)
 def test_a_bitmap_keeps_its_rows(parts):
