@@ -1,7 +1,9 @@
 """The files of one version of a Delta table, with their deletion vectors, which deltalake does not tell."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 from kgs_core.lake.delta.log_store import LogStore, entry_name
 
 Add = dict[str, Any]
+_THREADS = 16
 
 
 def live_files(log: LogStore, version: int) -> list[Add]:
@@ -24,8 +27,7 @@ def live_files(log: LogStore, version: int) -> list[Add]:
     for name in checkpoint:
         rows = pq.read_table(pa.BufferReader(log.read(name)), columns=["add"])["add"].drop_null().to_pylist()
         found |= {_identity(add): add for add in map(_plain, rows) if add.get("path") is not None}
-    for number in numbers:
-        actions = _actions(log, number)
+    for actions in _actions(log, numbers):
         for remove in (action["remove"] for action in actions if "remove" in action):
             found.pop(_identity(remove), None)
         found |= {_identity(add): add for add in (action["add"] for action in actions if "add" in action)}
@@ -44,7 +46,7 @@ def replaced_vectors(log: LogStore, version: int) -> set[str]:
         removes = pq.read_table(pa.BufferReader(log.read(name)), columns=["remove"])["remove"]
         if isinstance(removes.type, pa.StructType) and removes.type.get_field_index("deletionVector") >= 0:
             found |= {*pc.struct_field(removes, ["deletionVector", "pathOrInlineDv"]).unique().drop_null().to_pylist()}
-    for action in (action for number in numbers for action in _actions(log, number)):
+    for action in chain.from_iterable(_actions(log, numbers)):
         if vector := action.get("remove", {}).get("deletionVector"):
             found.add(vector["pathOrInlineDv"])
     return found
@@ -57,8 +59,11 @@ def _newest(log: LogStore, version: int) -> tuple[list[str], range]:
     return listing.checkpoints.get(base, []), range(base + 1, version + 1)
 
 
-def _actions(log: LogStore, number: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read(entry_name(number)).splitlines() if line]
+def _actions(log: LogStore, numbers: range) -> Iterator[list[dict[str, Any]]]:
+    """Actions of each entry; several are read at once, since a store takes its time for each."""
+    with ThreadPoolExecutor(_THREADS, "derived-log") as pool:
+        for text in pool.map(lambda number: log.read(entry_name(number)), numbers):
+            yield [json.loads(line) for line in text.splitlines() if line]
 
 
 def removed(add: Mapping[str, Any], now_ms: int, *, data_change: bool) -> dict[str, Any]:
