@@ -164,8 +164,10 @@ class DerivedTable:
             goes = is_among(there, erased) | has_key(there, keys)
             if goes.any():
                 gone[number] = np.flatnonzero(goes)
-        actions, written = self._without(gone, anew=True)
-        self._commit("MERGE", actions, positions, [*written, *self._written(rows)])
+        with self._writing():
+            actions, written = self._without(gone, anew=True)
+            written += self._written(rows)
+        self._commit("MERGE", actions, positions, written)
 
     def compact(self, most: int) -> int:
         """Write small files, and those of which many rows are gone, as larger ones; how many times, at most `most`."""

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import one_line
 from kgs_core.lake.delta.log_store import log_store
+from kgs_core.lake.delta.removal.ended_rows import ended_names
 from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.files.storage import Storage
 
@@ -26,6 +27,8 @@ _PASSES = 3
 _log = logging.getLogger(__name__)
 _Ends = dict[str, tuple[int, str] | None]
 """Table -> number and stamp of the last entry of its log."""
+_Seen = tuple[_Ends, tuple[str, ...]]
+"""Beside the logs, what was decided of records whose rows may be in the derived table alone."""
 
 
 class NewestRowsUpkeep:
@@ -38,7 +41,7 @@ class NewestRowsUpkeep:
         self._stop = threading.Event()
         self._before: dict[str, TableSpec] = {}
         self._problems: dict[str, str] = {}
-        self._done: dict[str, _Ends] = {}
+        self._done: dict[str, _Seen] = {}
         self._every_s = min(
             (rule.newest_rows.max_lag_s / _PASSES for rule in settings.topics if rule.newest_rows is not None),
             default=0.0,
@@ -71,10 +74,10 @@ class NewestRowsUpkeep:
         for table, spec in {**self._before, **now}.items():
             try:
                 problem = ""
-                ends = self._ends(spec, table, self._done.get(table, {}))
-                if ends != self._done.pop(table, None):
+                seen = self._seen(spec, table, self._done.get(table, ({}, ()))[0])
+                if seen != self._done.pop(table, None):
                     derived_table(self._settings, spec, table).materialize()
-                self._done[table] = ends
+                self._done[table] = seen
             except BaseException as e:  # noqa: BLE001 - a panic of Rust is no `Exception`; all others go on, the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):
@@ -82,10 +85,10 @@ class NewestRowsUpkeep:
             self._problems[table] = problem
         self._before = now
 
-    def _ends(self, spec: TableSpec, table: str, known: _Ends) -> _Ends:
+    def _seen(self, spec: TableSpec, table: str, known: _Ends) -> _Seen:
         """Of all logs that tell what is to be done; the table's own too, since somebody may delete it."""
         storage, found = Storage.of(self._settings.lake), _Ends()
         for name in (spec.table, spec.dead_letters_table, table):
             last = known.get(name)
             found[name] = max(log_store(storage, name).since(last[0] if last else None).stamps.items(), default=None)
-        return found
+        return found, ended_names(storage, spec.table)

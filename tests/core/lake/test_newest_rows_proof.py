@@ -2,15 +2,19 @@
 
 import shutil
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.derived import lag, latest_by_key, proof
+from kgs_core.lake.delta.removal.ended_rows import note_ended
+from kgs_core.lake.derived import lag, latest_by_key, proof, upkeep
 from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
+from kgs_core.lake.files.places import PartitionKey
+from kgs_core.model import TopicId
 from tests.core.lake.newest import assert_latest, materialized, proven, settings_of
 from tests.waiting import wait_until
 
@@ -138,6 +142,9 @@ def test_a_table_without_news_is_not_opened_and_one_that_somebody_deletes_is_mad
     for _ in range(9):
         keeper.look()
     assert len(looked) == 2, "once for the rows, and once for its own commit, behind which more may be to do"
+    note_ended(storage, "t", "erase", {PartitionKey(TopicId("id1"), 0): np.array([999])})
+    keeper.look()
+    assert len(looked) == 3, "an erasure may be of a record whose row is in this table alone"
     shutil.rmtree(storage.uri("t_latest"))
     keeper.look()
     assert_latest(storage, {0: 20})

@@ -63,6 +63,11 @@ def load_runs(storage: Storage, table: str, by: str) -> dict[PartitionKey, Runs]
     raise TransientError(f"table {table}: {ENDED_FOLDER}: {problem}: run it again")
 
 
+def ended_names(storage: Storage, table: str) -> tuple[str, ...]:
+    """Names of all such files, which are others once more was decided. Raises what the store's client does."""
+    return tuple(sorted(intent_store(storage, table, ENDED_FOLDER).ages()))
+
+
 def note_ended(storage: Storage, table: str, by: str, places: Places) -> None:
     """Note a decision for good.
 
