@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta.removal.ended_rows import note_ended
-from kgs_core.lake.derived import lag, latest_by_key, proof, upkeep
+from kgs_core.lake.derived import lag, latest_by_key, proof
 from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
 from kgs_core.lake.files.places import PartitionKey
@@ -135,8 +135,8 @@ def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, s
 def test_a_table_without_news_is_not_opened_and_one_that_somebody_deletes_is_made_again(storage, sink, monkeypatch):
     settings, looked = settings_of(storage), []
     owned = list(resolve_tables(settings, ["t"]).values())
-    of = upkeep.LatestByKeyTable.materialize
-    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", lambda table: (looked.append(0), of(table)))
+    of = latest_by_key.LatestByKeyTable.materialize
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", lambda table: (looked.append(0), of(table)))
     keeper = NewestRowsUpkeep(settings, lambda: owned)
     sink.ingest({0: (0, 20)})
     for _ in range(9):
@@ -149,8 +149,8 @@ def test_a_table_without_news_is_not_opened_and_one_that_somebody_deletes_is_mad
     keeper.look()
     assert_latest(storage, {0: 20})
     sink.ingest({0: (20, 30)})
-    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", lambda _: 1 / 0)
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", lambda _: 1 / 0)
     keeper.look()
-    monkeypatch.setattr(upkeep.LatestByKeyTable, "materialize", of)
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", of)
     keeper.look()
     assert_latest(storage, {0: 30})
