@@ -70,12 +70,18 @@ def schema_topic(
     proposal = propose_schema(sample.values) if changes is None else changes.values
     keys = sample.keys if changes is None else changes.keys
     of_keys = propose_schema([key for key in keys if key is not None], are_keys=True)
-    newest = {} if changes is None else {"newest_rows": _newest_rows(topic, changes.newest_rows, of_keys)}
+    has_keys = any(key is not None for key in sample.keys)
+    newest = {"newest_rows": _newest_rows(topic, changes.newest_rows, of_keys)} if changes and has_keys else {}
     if as_json:
         click.echo(json.dumps({**_tree(topic, sample, proposal, of_keys), **newest}, indent=2))
     else:
         for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys), *_newest_lines(newest)):
             click.echo(line)
+        if changes and not has_keys:
+            click.echo(
+                "# These are changes of a database's table without a primary key: no second table can follow it,"
+            )
+            click.echo("# unless Debezium is told of a key by message.key.columns (docs/follow-a-database.md).")
 
 
 def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:

@@ -81,7 +81,7 @@ class NewestRowsUpkeep:
             except BaseException as e:  # noqa: BLE001 - a panic of Rust is no `Exception`; all others go on, the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):
-                _log.warning("newest rows are not up to date: %s", problem)
+                _log.warning("table %s: newest rows are not up to date: %s", table, problem)
             self._problems[table] = problem
         self._before = now
 

@@ -103,7 +103,7 @@ def test_the_lag_is_the_age_of_the_oldest_rows_that_wait(storage, sink, monkeypa
     assert lag_of(storage) == 0
 
 
-def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, sink, monkeypatch):
+def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, sink, monkeypatch, caplog):
     settings, looked = settings_of(storage, max_lag_s=1), []
     owned = list(resolve_tables(settings, ["t"]).values())
     sink.ingest({0: (0, 20)})
@@ -121,6 +121,8 @@ def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, s
         sink.ingest({0: (20, 40)})
     assert_latest(storage, {0: 40})
     sink.ingest({0: (40, 60)})
+    (table,) = {spec.latest_table for spec in owned}
+    assert f"table {table}: newest rows are not up to date: the store is away" in caplog.text
     keeper = NewestRowsUpkeep(settings, lambda: owned)
     keeper.look()
     sink.ingest({0: (60, 80)})

@@ -13,6 +13,8 @@ from kgs_core.lake.files.row_schema import TIMESTAMP, arrow_type
 
 _NO_TIME = ("0000-00-00", "0000-00-00 00:00:00", "infinity", "-infinity")
 """What MySQL and PostgreSQL write where it is no time."""
+_FAR_YEAR = r"^([+-]|0000-)"
+"""How ISO 8601 begins where the year is before 1 or after 9999; PostgreSQL has such times."""
 _YEARS = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z")
 _MICROS = 1_000_000
 _DATE_LENGTH = 10
@@ -67,7 +69,8 @@ def _possible(times: pa.Array) -> pa.Array:
 
 
 def _from_text(found: pa.Array, wanted: pa.DataType) -> pa.Array:
-    texts = pc.if_else(pc.is_in(found, pa.array(_NO_TIME)), pa.scalar(None, pa.string()), found)
+    is_no_time = pc.or_(pc.is_in(found, pa.array(_NO_TIME)), pc.match_substring_regex(found, _FAR_YEAR))
+    texts = pc.if_else(is_no_time, pa.scalar(None, pa.string()), found)
     if pa.types.is_date(wanted):
         return texts.cast(wanted)
     is_long = pc.greater(pc.utf8_length(texts), _DATE_LENGTH)

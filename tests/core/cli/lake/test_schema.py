@@ -131,3 +131,55 @@ def test_of_changes_by_debezium_newest_rows_are_proposed(run, made_by):
         assert rule.newest_rows.types == {"balance": "decimal(10,2)"}
         assert "after:struct<id:long,name:string,balance:binary,big:string>" in rule.fields["payload"]
     assert json.loads(run("--json", values=values, keys=keys).output)["newest_rows"]["table"] == "gold/t"
+
+
+def with_schema(fields, row, source=None):
+    """A value of Connect's JSON converter with its schema: an envelope with `source`, else a flattened row."""
+    kind = {"type": "struct", "fields": fields}
+    if source is None:
+        return json.dumps({"schema": kind, "payload": row}).encode()
+    whole = {"type": "struct", "fields": [{**kind, "field": "after"}]}
+    return json.dumps({"schema": whole, "payload": {"after": row, "op": "c", "source": source}}).encode()
+
+
+def test_flattened_rows_with_schemas_get_the_columns_that_these_say(run):
+    def number(precision, scale):
+        about = {"connect.decimal.precision": f"{precision}", "scale": f"{scale}"}
+        return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": about}
+
+    kinds = {
+        "id": {"type": "int32"},
+        "made": {"type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+        "due": {"type": "int32", "name": "io.debezium.time.Date"},
+        "total": number(10, 2),
+        "large": number(50, 2),
+        "small": number(2, 5),
+        "hundreds": number(3, -2),
+        "__deleted": {"type": "string"},
+    }
+    fields = [{"field": name, **kind} for name, kind in kinds.items()]
+    row = dict.fromkeys(kinds) | {"id": 1, "made": "2026-01-31T00:00:00Z"}
+    out = run(values=[with_schema(fields, row)], keys=[b'{"id": 1}']).output
+    rule = TopicRule.model_validate({"topic": "t", **yaml.safe_load(out)})
+    assert rule.fields == {
+        "payload": "struct<id:int,made:string,due:int,total:binary,large:binary,small:binary,hundreds:binary,"
+        "__deleted:string>"
+    }
+    decimals = {"total": "decimal(10,2)", "large": "decimal(38,2)", "small": "decimal(5,5)"}
+    assert rule.newest_rows.types == {"made": "timestamp", "due": "date", **decimals}
+
+
+def test_of_several_schemas_the_newest_counts(run):
+    def value(kind, at):
+        return with_schema([{"field": "id", "type": kind}], {"id": 1}, {"ts_ms": at})
+
+    values = [value("int64", 2), value("int32", 1)]
+    assert "after:struct<id:long>" in run(values=values, keys=[b'{"id": 1}'] * 2).output
+
+
+def test_of_a_table_without_a_primary_key_no_newest_rows_are_proposed(run):
+    value = json.dumps({"before": None, "after": {"n": 1}, "op": "c", "source": {"ts_ms": 1}}).encode()
+    out = run(values=[value], keys=[None]).output
+    assert "newest_rows" not in yaml.safe_load(out)
+    assert "without a primary key" in out
+    assert "newest_rows" not in json.loads(run("--json", values=[value], keys=[None]).output)

@@ -23,6 +23,12 @@ SCALED = pa.struct([("scale", pa.int32()), ("value", pa.binary())])
         (pa.array([10956, -2147472692], pa.int32()), "date", [date(1999, 12, 31), None]),
         (pa.array(["1999-12-31", "0000-00-00"]), "date", [date(1999, 12, 31), None]),
         (pa.array(["2024-05-06 07:08:09.123456", "-infinity", None]), "timestamp", [AT, None, None]),
+        (
+            pa.array(["+10000-01-01T00:00:00Z", "-0043-03-15T00:00:00Z", "0000-12-31T00:00:00Z"]),
+            "timestamp",
+            [None] * 3,
+        ),
+        (pa.array(["+10000-01-01", "-0043-03-15"]), "date", [None, None]),
         (pa.array(["2024-05-06T09:08:09.123456+02:00"]), "timestamp", [AT]),
         (pa.array(["2024-05-06"]), "timestamp", [datetime(2024, 5, 6, tzinfo=UTC)]),
         (pa.array([b"\x04\xe2", b"\xff", None]), "decimal(10,2)", [Decimal("12.50"), Decimal("-0.01"), None]),
