@@ -153,9 +153,9 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     - a consumer above capacity only if the plan relieves it more than the target does, in the end, or by those who have
       joined and no less in the end: a partition too fast for any consumer, `max_consumers`, or a change that is under
       way must not keep the group moving;
-    - the timeout only if the plan is better: fewer consumers, then a lower Rscore (with the price of what is read
-      across zones); and if the consumers saved are worth what is moved for them, by `consumer_weight`; and if nothing
-      else asks, too, only within `max_rscore_per_hour`.
+    - the timeout only if the plan is better: more consumers where `min_consumers` asks for them, else fewer, then a
+      lower Rscore (with the price of what is read across zones); and if the consumers saved are worth what is moved for
+      them, by `consumer_weight`; and if nothing else asks, too, only within `max_rscore_per_hour`.
 
     A partition that is not yet where the target has it asks for nothing: to hand it over needs no other plan.
 
@@ -239,7 +239,10 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
     zones = Zones(watched.zones, load.zones, settings.cross_zone_weight)
     price = rscore(watched.placed(), target, speeds, plan.capacity) + zones.price(target, speeds, plan.capacity)
     new = plan.rscore + zones.price(plan.target, speeds, plan.capacity)
-    consumers = settings.classes_of(watched.classes).price(set(target.values()))
+    reading, wanted = {*target.values()}, min(settings.min_consumers, len({*plan.target.values()}))
+    if len(reading) < wanted:  # as where a start has given all to the one that joined first
+        return True
+    consumers = settings.classes_of(watched.classes).price(reading)
     is_worth_it = settings.weight is None or new - price <= settings.weight * (consumers - plan.price)
     return is_worth_it and (plan.price, new) < (consumers, price)
 

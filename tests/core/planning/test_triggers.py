@@ -170,6 +170,18 @@ def test_a_backlog_can_overload_a_consumer(decided):
     assert decided(STEADY, lag={"a": 6000.0}) == NoRun()
 
 
+@pytest.mark.parametrize("group", [{1: "abc"}, GROUP])
+def test_fewer_consumers_than_are_asked_for_are_made_more(decided, assigned, group):
+    """As after a start at which one had joined before the others, or where the setting has become greater."""
+    watched = {**WAITED, "target": group, "current": group}
+    wanted = len(group) + 1
+    found = decided(QUIET, watched, {"min_consumers": wanted})
+    assert reasons(found) == [Reason.TIMEOUT]
+    assert len({*found.plan.target.values()}) == wanted
+    watched["target"] = watched["current"] = {n: "abc"[n - 1] for n in (1, 2, 3)}
+    assert isinstance(decided(QUIET, watched, {"min_consumers": 9}), NoRun)  # there are no more partitions
+
+
 @pytest.mark.parametrize("consumer_weight", [0.3, "fewest"])
 def test_one_consumer_less_for_what_it_is_worth(decided, consumer_weight):
     found = decided(LIGHT, WAITED, {"consumer_weight": consumer_weight})
