@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
-from kgs_dagster.assets.side_tables import side_events
+from kgs_dagster.assets.side_tables import beside_events
 from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
 from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job
@@ -107,7 +107,7 @@ def lake_sensor(
         before, now = _load_seen(context.cursor), clock()
         events, after = lake_events(group, snapshot, before, now)
         observed, topics = topic_events(group, snapshot, kept, before, now)
-        beside, sides = side_events(group, snapshot, before, now)
+        beside, sides = beside_events(group, snapshot, before, now)
         events, after = [*events, *beside, *observed], {**after, **sides, **topics}
         summary = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
         if snapshot.problems:

@@ -69,16 +69,21 @@ def _is_history(asset: LakeAsset, path: str) -> bool:
     return asset.rule.newest_rows is not None and path == asset.rule.newest_rows.history
 
 
-def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
-    # of change events, the columns are the followed table's
+def has_columns_of_rule(asset: LakeAsset, path: str) -> bool:
+    """Whether a derived table has its table's columns: not those of a followed table, nor a history's."""
     is_plain = asset.rule.newest_rows is not None and asset.rule.newest_rows.changes is None
-    columns = derived_columns(asset.sources, asset.table) if is_plain and not _is_history(asset, path) else {}
+    return is_plain and not _is_history(asset, path)
+
+
+def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
+    columns = derived_columns(asset.sources, asset.table) if has_columns_of_rule(asset, path) else {}
     what = "all changes" if _is_history(asset, path) else "the newest row"
     return dg.AssetSpec(
         asset.derived[path],
         deps=[asset.table],
         description=f"Delta table with {what} of each {', '.join(asset.rule.newest_key)}, derived from "
-        f"{asset.table.path[-1]}: what `kgs materialize` does.",
+        f"{asset.table.path[-1]} by the consumers of group {group.name}. Materialized whenever a look finds it "
+        "changed; a run does what `kgs materialize` does.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         metadata={**storage_metadata(group, asset.rule, path), **columns},

@@ -1,13 +1,13 @@
-"""Side tables as assets: the rows of a rule's topics that its route puts beside its own table."""
+"""Tables beside a rule's own: side tables as assets, which its route fills, and what looks see of newest rows, too."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from kgs_core.config.rule.routing import text_of
 from kgs_core.reporting.sums import whole_sum
-from kgs_dagster.assets.columns import own_columns
+from kgs_dagster.assets.columns import Source, own_columns
 from kgs_dagster.assets.lake import (
     LakeAsset,
     Seen,
@@ -18,6 +18,7 @@ from kgs_dagster.assets.lake import (
     table_metadata,
     words_of,
 )
+from kgs_dagster.assets.latest import has_columns_of_rule
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
@@ -29,31 +30,43 @@ def side_assets(group: GroupConfig) -> list[dg.AssetSpec]:
     return [_spec(group, asset, path) for asset in lake_layout(group) for path in asset.sides]
 
 
-def side_events(
+def beside_events(
     group: GroupConfig, snapshot: "LakeSnapshot", before: Mapping[str, Seen], now: float
 ) -> tuple[list[dg.AssetMaterialization | dg.AssetObservation], dict[str, Seen]]:
-    """What to record of side tables at a look at the lake; see `lake_events`.
+    """What to record of side tables and newest rows at a look at the lake; see `lake_events`.
 
-    One is materialized where a look finds more rows in it than before, and observed otherwise.
+    A side table is materialized where a look finds another number of rows in it than before, newest rows where it
+    finds another version; both are observed otherwise.
     """
     events: list[dg.AssetMaterialization | dg.AssetObservation] = []
     after: dict[str, Seen] = {}
+
+    def record(key: dg.AssetKey, tables: "list[TableView]", position: int | None, sources: Sequence[Source]) -> None:
+        name, figures = key.to_user_string(), _figures(tables)
+        last = before.get(name)
+        if is_no_news(tables, compared := {**figures, "position": position}, last, now):
+            after.update({} if last is None else {name: last})
+            return
+        known = (last.position if last is not None else None) or 0
+        is_less = position is None or (position < known and any(table.version is None for table in tables))
+        after[name] = Seen(now, known if is_less else position, tuple(compared.values()))
+        kind = dg.AssetObservation if is_less or position == known else dg.AssetMaterialization
+        metadata = {figure: value for figure, value in figures.items() if value is not None}
+        fields = (column for table in tables for column in table.fields)
+        events.append(kind(asset_key=key, metadata={**metadata, **own_columns(sources, fields)}))
+
     for asset in lake_layout(group):
         views = [view for view in snapshot.tables if asset.holds(group.settings, view.topic)]
         for path, key in asset.sides.items():
-            tables = {s.table: s for v in views for s in v.sides if s.table == asset.rule.filled(path, v.topic)}
-            name, figures = key.to_user_string(), _figures([*tables.values()])
-            last = before.get(name)
-            if is_no_news(tables.values(), figures, last, now):
-                after |= {} if last is None else {name: last}
-                continue
-            rows, before_rows = figures["rows"], last.position if last is not None else None
-            after[name] = Seen(now, before_rows if rows is None else rows, tuple(figures.values()))
-            has_more = rows is not None and rows > (before_rows or 0)
-            kind = dg.AssetMaterialization if has_more else dg.AssetObservation
-            metadata = {figure: value for figure, value in figures.items() if value is not None}
-            fields = (column for table in tables.values() for column in table.fields)
-            events.append(kind(asset_key=key, metadata={**metadata, **own_columns(asset.sources, fields)}))
+            named = {s.table: s for v in views for s in v.sides if s.table == asset.rule.filled(path, v.topic)}
+            sides = [*named.values()]
+            record(key, sides, whole_sum(side.rows for side in sides), asset.sources)
+        for path, key in asset.derived.items():
+            named = {d.table: d for v in views for d in v.derived if d.table == asset.rule.filled(path, v.topic)}
+            derived = [*named.values()]
+            # Topics without records have no table yet
+            versions = sum(1 + table.version for table in derived if table.version is not None)
+            record(key, derived, versions, asset.sources if has_columns_of_rule(asset, path) else ())
     return events, after
 
 

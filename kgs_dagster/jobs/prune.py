@@ -84,8 +84,8 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
 
 def _seen(group: GroupConfig) -> list[dg.AssetKey]:
     """Assets of which sensors record something."""
-    seen = [key for asset in lake_layout(group) for key in (asset.table, *asset.topics, *asset.sides.values())]
-    return [*seen, *control_loop_keys(group)]
+    seen = ((each.table, *each.topics, *each.sides.values(), *each.derived.values()) for each in lake_layout(group))
+    return [*(key for keys in seen for key in keys), *control_loop_keys(group)]
 
 
 def _old_runs(

@@ -6,6 +6,7 @@ from kgs_core.lake.derived.latest_by_key import Materialization
 from kgs_dagster.assets.lake import lake_assets
 from kgs_dagster.assets.latest import latest_assets
 from kgs_dagster.jobs.lake import latest_by_key_job
+from kgs_dagster.jobs.prune import _seen
 from tests.dagster.groups import group
 from tests.dagster.results import WHY, failure, recorded, refusing
 
@@ -28,6 +29,7 @@ def test_a_derived_table_is_an_asset_below_its_table(instance):
     assert [dep.asset_key for dep in spec.deps] == [ours.key("lake", "bronze", "orders")]
     found = recorded(run(instance, lambda _, rule: [Materialization("gold/orders", 7, 10, 2, 1)]))["orders"]
     assert (found["new_rows"], found["tombstones"]) == (10, 2)
+    assert spec.key in _seen(ours)  # what the sensor records of it is cleaned up
 
 
 def test_a_history_is_an_asset_of_its_own(instance, monkeypatch):

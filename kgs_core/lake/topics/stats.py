@@ -31,6 +31,7 @@ class TableView:
             it over.
         ends: partition -> where a read_committed reader must stop.
         sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
+        derived: its tables of newest rows and of their history, likewise.
         fields: columns of the table, as in `TableDescription`; none where they are not known.
         topic_id: id of the topic that the positions are of; None: not known.
         partitions: how many the topic has.
@@ -46,6 +47,7 @@ class TableView:
     positions: Mapping[int, int | None] = field(default_factory=dict)
     ends: Mapping[int, int | None] = field(default_factory=dict)
     sides: tuple["TableView", ...] = ()
+    derived: tuple["TableView", ...] = ()
     fields: Sequence[Mapping[str, Any]] = ()
     topic_id: TopicId | None = None
     partitions: int = 0
@@ -142,10 +144,15 @@ class LakeView:
         dead_letters = None if contents is None and spec.dead_letters_table not in self._pinned else letters
         named = dict.fromkeys(spec.side_tables.values())
         sides = tuple(_view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in named)
+        derived = tuple(
+            _view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in spec.derived_tables
+        )
+        self._seen.difference_update(spec.derived_tables)  # deleted, they are built again
         view = _view_of(topic, spec.table, contents, dead_letters)
         positions = self._attempt(problems, lambda: self._positions(spec)) if contents is not None else {}
         topic_id, partitions = self._described.get(topic, (None, 0))
-        return replace(view, positions=positions or {}, sides=sides, topic_id=topic_id, partitions=partitions)
+        view = replace(view, positions=positions or {}, sides=sides, derived=derived)
+        return replace(view, topic_id=topic_id, partitions=partitions)
 
     def _dead_letters(self, table: str) -> int | None:
         contents = self._load(table)

@@ -1,12 +1,15 @@
 """The view from outside on a store that is slow: no other thread of the process may wait for it."""
 
+from shutil import rmtree
+
 import pytest
 
+from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics import stats
 from kgs_core.lake.topics.stats import LakeView
-from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka, settings_of
-from tests.kgs_yaml import kgs_yaml
+from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka
+from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.loopback_http import LoopbackServer, QuietHandler
 from tests.sink import Sink
 
@@ -38,12 +41,12 @@ def test_while_a_store_is_asked_for_a_table_other_threads_run(store_url):
     assert view._dead_letters("t_dead_letters") == 0
 
 
-def view_of(monkeypatch, storage):
+def view_of(monkeypatch, storage, **rule):
     """Kafka is from memory."""
     kafka = MemoryKafka()
     monkeypatch.setattr(kafka, "offsets", lambda tps, which, **_: dict.fromkeys(tps, 100))
     monkeypatch.setattr(stats, "admin_of", lambda *_: kafka)
-    return LakeView(settings_of(storage, "g"))
+    return LakeView(kgs_yaml(storage.root, LONGS | rule))
 
 
 def test_a_lake_that_is_away_has_no_number_of_dead_letters(tmp_path, monkeypatch):
@@ -87,3 +90,20 @@ def test_positions_that_were_handed_over_are_not_known(tmp_path, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka())
     adopt(sink.storage)
     assert view.snapshot().tables[0].positions == {}
+
+
+def test_newest_rows_are_seen_and_are_no_problem_while_they_are_built_again(tmp_path, monkeypatch):
+    sink = Sink(Storage(str(tmp_path))).started(2)
+    sink.ingest({0: (0, 12)})
+    rule = {"newest_rows": {"table": "gold/t", "key": ["n"], "deletes": "ignore"}}
+    view = view_of(monkeypatch, sink.storage, **rule)
+    (spec,) = view.snapshot() and view.specs
+    assert view.snapshot().tables[0].derived[0].version is None
+    LatestByKeyTable(kgs_yaml(sink.storage.root, LONGS | rule), spec).materialize()
+    snapshot = view.snapshot()
+    (newest,) = snapshot.tables[0].derived
+    assert (newest.table, newest.rows, snapshot.rows) == ("gold/t", 10, 10)
+    rmtree(tmp_path / "gold")
+    view.snapshot()  # its log is gone under this look
+    snapshot = view.snapshot()
+    assert (snapshot.tables[0].derived[0].version, snapshot.problems) == (None, ())
