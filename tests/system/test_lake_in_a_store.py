@@ -11,7 +11,7 @@ from pyarrow.fs import FileSelector
 from bench.object_servers import GcsServer, ObjectServer
 from kgs_core.cli.main import cli
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.lake.delta.intent_store import intent_store
+from kgs_core.lake.files.intent_store import intent_store
 from tests.system.pipeline import Pipeline, produce
 
 RULE = {"format": "json", "schema": {"i": "long", "s": "string"}}

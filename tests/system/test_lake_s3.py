@@ -17,8 +17,8 @@ from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.delta.intent_store import intent_store
 from kgs_core.lake.delta.probe import PROBE_FOLDER, probe
+from kgs_core.lake.files.intent_store import intent_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.ports import CommitOutcome

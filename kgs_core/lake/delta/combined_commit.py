@@ -29,7 +29,11 @@ from dataclasses import replace
 
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.lake.delta.delta_log import LogState
-from kgs_core.lake.delta.intent_store import (
+from kgs_core.lake.delta.log_store import EntryExistsError
+from kgs_core.lake.delta.pace import MOST_RACES, TRIES, pause_after_error
+from kgs_core.lake.delta.table_log import ANEW_S, TableLog, helpers
+from kgs_core.lake.delta.turns import Turns
+from kgs_core.lake.files.intent_store import (
     INTENT_SUFFIX,
     IntentStore,
     decode_intent,
@@ -38,10 +42,6 @@ from kgs_core.lake.delta.intent_store import (
     new_name,
     remove_beside,
 )
-from kgs_core.lake.delta.log_store import EntryExistsError
-from kgs_core.lake.delta.pace import MOST_RACES, TRIES, pause_after_error
-from kgs_core.lake.delta.table_log import ANEW_S, TableLog, helpers
-from kgs_core.lake.delta.turns import Turns
 from kgs_core.lake.rule.combining import CommitIntent, select
 from kgs_core.lake.rule.commit_rule import CommitDecision, judge
 from kgs_core.ports import CommitOutcome

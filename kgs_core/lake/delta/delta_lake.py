@@ -19,16 +19,16 @@ from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
-from kgs_core.lake.delta.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
-from kgs_core.lake.delta.removal.ended_rows import load_ended, note_ended
-from kgs_core.lake.delta.removal.row_removal import RowRemoval, restore_append_only
+from kgs_core.lake.delta.row_removal import RowRemoval, restore_append_only
 from kgs_core.lake.delta.table_changes import ChangesLostError, added_since
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
+from kgs_core.lake.files.ended_rows import load_ended, note_ended
+from kgs_core.lake.files.intent_store import INTENT_FOLDER, intent_store
 from kgs_core.lake.files.places import PartitionKey, Places
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 from kgs_core.lake.files.storage import Storage

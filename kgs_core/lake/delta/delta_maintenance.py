@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 
 from kgs_core.errors import TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_optimize import rearrange
-from kgs_core.lake.delta.intent_store import intent_store
 from kgs_core.lake.delta.whole_table import flush_from, opened_table
+from kgs_core.lake.files.intent_store import intent_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import PLAIN, TableLayout, Upkeep
 

@@ -9,10 +9,10 @@ from deltalake import DeltaTable
 from kgs_core.config import TableSpec
 from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.delta.removal.ended_rows import load_erased, load_runs
 from kgs_core.lake.delta.table_changes import AddedFile, files_of
 from kgs_core.lake.derived.interpretation import MAY_TRUNCATE, Interpretation, Truncate
 from kgs_core.lake.derived.tombstones import DeadLetters, NewTombstones, none_of
+from kgs_core.lake.files.ended_rows import load_erased, load_runs
 from kgs_core.lake.files.places import PartitionKey, Places, Runs, is_among, is_within, span_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.ending import KEEP

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from kgs_core.config import Settings, TableSpec
 from kgs_core.errors import one_line
 from kgs_core.lake.delta.log_store import log_store
-from kgs_core.lake.delta.removal.ended_rows import ended_names
 from kgs_core.lake.derived.history import derived_table
+from kgs_core.lake.files.ended_rows import ended_names
 from kgs_core.lake.files.storage import Storage
 
 LAST_PASS_S = 20.0

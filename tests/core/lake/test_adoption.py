@@ -8,7 +8,7 @@ import pytest
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.lake.delta import delta_lake
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.intent_store import encode_intent, intent_store
+from kgs_core.lake.files.intent_store import encode_intent, intent_store
 from kgs_core.lake.handover import adoption, migration
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome

@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from kgs_core.errors import PortError
 from kgs_core.lake.delta import combined_commit, delta_table
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
-from kgs_core.lake.delta.intent_store import encode_intent, intent_store
 from kgs_core.lake.delta.log_store import DiskLog
 from kgs_core.lake.delta.table_log import ANEW_S, TableLog
+from kgs_core.lake.files.intent_store import encode_intent, intent_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from kgs_core.lake.delta.intent_store import decode_intent
+from kgs_core.lake.files.intent_store import decode_intent
 from tests.core.lake.commit_world import Fate, World, Writer, first_entry, make_world_real
 
 OLD, ONE, OTHER, BOTH = (), ("n",), ("m",), ("n", "m")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.delta.intent_store import INTENT_FOLDER, decode_intent, encode_intent, intent_store, new_name
+from kgs_core.lake.files.intent_store import INTENT_FOLDER, decode_intent, encode_intent, intent_store, new_name
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome, FileWritten
 from tests.one_column import file_of, table_at, values_in

@@ -270,7 +270,7 @@ def test_cut_leaves_prefixes_with_few_values_and_takes_something(log, most, rows
 
 
 def test_other_consumers_take_files_of_all_partition_values_along(tmp_path):
-    from kgs_core.lake.delta.intent_store import encode_intent, intent_store, new_name
+    from kgs_core.lake.files.intent_store import encode_intent, intent_store, new_name
     from kgs_core.lake.rule.combining import CommitIntent
 
     sink = LayoutSink(tmp_path, {0: [{"s": "a"}, {"s": "b/~"}], 1: [{"s": "c"}]}, partition_by=["s"]).started()

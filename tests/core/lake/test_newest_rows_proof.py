@@ -9,10 +9,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.delta.removal.ended_rows import note_ended
 from kgs_core.lake.derived import lag, latest_by_key, proof
 from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
+from kgs_core.lake.files.ended_rows import note_ended
 from kgs_core.lake.files.places import PartitionKey
 from kgs_core.model import TopicId
 from tests.core.lake.newest import assert_latest, materialized, proven, settings_of

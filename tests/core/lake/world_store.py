@@ -7,10 +7,10 @@ import pyarrow as pa
 from deltalake import Schema
 
 from kgs_core.lake.delta.delta_log import LogState, read_state
-from kgs_core.lake.delta.intent_store import IntentStore
 from kgs_core.lake.delta.log_store import EntryExistsError, LogListing, LogStore, entry_name
 from kgs_core.lake.delta.table_log import FileGoneError, TableLog, TableMetadata
 from kgs_core.lake.files.columns import misfits
+from kgs_core.lake.files.intent_store import IntentStore
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import FileWritten
 from tests.one_column import SCHEMA

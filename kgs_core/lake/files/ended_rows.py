@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgs_core.errors import PortError, TransientError, one_line
-from kgs_core.lake.delta.intent_store import IntentStore, intent_store
+from kgs_core.lake.files.intent_store import IntentStore, intent_store
 from kgs_core.lake.files.places import PartitionKey, Places, Runs
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import Offsets
