@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from deltalake import DeltaTable
-from kgs_core.lake.delta import row_removal
 
 from kgs_core.config import resolve_tables
 from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.delta import row_removal
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from kgs_core.lake.files import ended_rows
 
+from kgs_core.lake.files import ended_rows
 from kgs_core.lake.files.places import PartitionKey, is_within
 
 

@@ -5,8 +5,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kgs_core.lake.delta import row_removal
 
+from kgs_core.lake.delta import row_removal
 from kgs_core.lake.derived import latest_by_key
 from kgs_core.lake.topics import ending
 from tests.core.lake.ending_world import KEYS, PARTITIONS, EndingWorld, patched

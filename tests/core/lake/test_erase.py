@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from kgs_core.lake.files import ended_rows
 
 from kgs_core.errors import ConfigError
 from kgs_core.lake.audit.audit import audit_lake
+from kgs_core.lake.files import ended_rows
 from kgs_core.lake.files.places import PartitionKey
 from kgs_core.lake.letters.erase import Eraser
 from kgs_core.lake.rule import Fault
