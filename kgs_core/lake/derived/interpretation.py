@@ -67,19 +67,25 @@ def in_order(truncated: Iterable[Truncate]) -> list[Truncate]:
 
 
 MAY_TRUNCATE = ("debezium", "canal")
-_TRUNCATED = "/truncated"
+_TRUNCATED = "/truncated/"
 
 
 def note_of(truncated: Iterable[Truncate], app: str) -> dict[str, int]:
-    """Application id -> place of the last truncate: rows of other partitions that came before it may yet be read."""
-    places = [each.place for each in truncated if each.place is not None]
-    return {f"{app}{_TRUNCATED}": max(places)} if places else {}
+    """Application id -> place of a topic's last truncate: older rows of other partitions may yet be read."""
+    found: dict[str, int] = {}
+    for each in truncated:
+        if each.place is not None:
+            name = f"{app}{_TRUNCATED}{each.topic_id}"
+            found[name] = max(each.place, found.get(name, each.place))
+    return found
 
 
-def noted_truncate(noted: Mapping[str, int], app: str) -> list[Truncate]:
+def noted_truncates(noted: Mapping[str, int], app: str) -> list[Truncate]:
     """What `note_of` has noted."""
-    place = noted.get(f"{app}{_TRUNCATED}", -1)
-    return [Truncate("", -1, -1, place)] if place >= 0 else []
+    start = f"{app}{_TRUNCATED}"
+    return [
+        Truncate(name[len(start) :], -1, -1, at) for name, at in noted.items() if name.startswith(start) and at >= 0
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +171,11 @@ class Interpretation:
         first = pa.chunked_array([pa.repeat(pa.scalar(NOT_TRUNCATED, pa.int32()), rows.num_rows)])
         has_places = _PLACE.name in rows.column_names
         for number, each in reversed([*enumerate(in_order(truncated))]):
-            alike = pc.and_(pc.equal(rows["_topic_id"], each.topic_id), pc.equal(rows["_partition"], each.partition))
-            older = pc.and_(alike, pc.less(rows["_offset"], each.offset))
+            of_topic = pc.equal(rows["_topic_id"], each.topic_id)  # another topic's table, maybe of another database
+            older = pc.and_(pc.equal(rows["_partition"], each.partition), pc.less(rows["_offset"], each.offset))
             if each.place is not None and has_places:
                 older = pc.coalesce(pc.less(rows[_PLACE.name], each.place), older)
-            first = pc.if_else(older, pa.scalar(number, pa.int32()), first)
+            first = pc.if_else(pc.and_(of_topic, older), pa.scalar(number, pa.int32()), first)
         rows = rows.drop_columns([_PLACE.name]) if has_places else rows
         if self.is_history:
             return rows.append_column(TRUNCATED, first)

@@ -31,7 +31,7 @@ from kgs_core.lake.delta.table_changes import ChangesLostError, added_since, fil
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.deletion_vectors import ForeignVectorError
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
-from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncate
+from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncates
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.key_merge import KeyMerge, key_merge
 from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
@@ -121,7 +121,7 @@ class LatestByKeyTable:
         raise TransientError(f"table {self._target.name}: {reason}: run it again") from problem
 
     def lag_s(self, now_s: float) -> float | None:
-        """Age of the oldest rows that are not merged yet; None where there is no table, or that is not known.
+        """Age of the oldest rows that are not merged yet, all where it was never made by this rule; None: not known.
 
         Raises:
             PortError: a log is broken, or the store did not answer.
@@ -132,10 +132,8 @@ class LatestByKeyTable:
             return None
         base = load_transactions(self._storage, self._target.name).get(self._app(rows), -1)
         log, end = log_store(self._storage, self._spec.table), rows.version()
-        if not 0 <= base <= end:
-            return None
         try:
-            for start in range(base, end, LOOKED_AT):
+            for start in range(base if 0 <= base <= end else 0, end, LOOKED_AT):
                 for added in added_since(log, start, min(start + LOOKED_AT, end)):
                     return max(0.0, now_s - added.time_ms / 1000)
         except ChangesLostError:
@@ -190,7 +188,7 @@ class LatestByKeyTable:
             found_in = source.reading.read(read)
             if found_in.truncated:
                 raise ChangesLostError("the followed table was truncated")
-            rows = source.reading.without_truncated(found_in.rows, noted_truncate(noted, apps[0]))
+            rows = source.reading.without_truncated(found_in.rows, noted_truncates(noted, apps[0]))
             if is_last:
                 rows = pa.concat_tables([rows, source.reading.tombstones(tombstones)])
                 done.tombstones += tombstones.num_rows

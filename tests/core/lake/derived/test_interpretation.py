@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.errors import ConfigError, KgsError
-from kgs_core.lake.derived.interpretation import Interpretation, note_of, noted_truncate
+from kgs_core.lake.derived.interpretation import Interpretation, note_of, noted_truncates
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.newest_rows import DELETED, needed, newest
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS, schema_of
@@ -96,7 +96,7 @@ def anew(reading, parts, order="offset"):
         rows = reading.without_truncated(reading.read(part).rows, truncated)
         kept = needed(pa.concat_tables([kept, rows]), KEY, order)
     state = {(row["a"], row["b"]): row for row in newest(kept, KEY, order).to_pylist() if not row[DELETED]}
-    return state, noted_truncate(note_of(truncated, ""), "")
+    return state, noted_truncates(note_of(truncated, ""), "")
 
 
 def filled(dialect, done, partitions):
@@ -214,3 +214,16 @@ def test_values_of_all_kinds_that_were_not_sent_are_kept(kind, value):
     found = Interpretation(rule, rows.schema).read(rows).rows
     assert found["big"].to_pylist() == [None, other, None]
     assert found[KEPT].to_pylist() == [["big"], [], []]
+
+
+def test_a_truncate_takes_no_rows_of_another_topic():
+    """Two databases have one table of events: their logs' places do not compare."""
+    database, rule = Database("debezium", 1), rule_of("debezium", order="timestamp")
+    for act in (("put", 0, 1), ("truncate", 0, 0)):
+        database.act(*act)
+    rows = table_of(rule, [(0, n, key, value) for n, (_, key, value) in enumerate(database.records)])
+    other = rows.slice(0, 1).set_column(rows.column_names.index("_topic_id"), "_topic_id", pa.array(["other"]))
+    reading = Interpretation(rule, rows.schema)
+    found = reading.read(pa.concat_tables([rows, other]))
+    for truncated in (found.truncated, noted_truncates(note_of(found.truncated, "app"), "app")):
+        assert reading.without_truncated(found.rows, truncated)["_topic_id"].to_pylist() == ["other"]
