@@ -10,10 +10,12 @@ Where no log has a new entry, nothing is opened: that would read each log from i
 import logging
 import os
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
-from kgs_core.config import Settings, TableSpec
+from kgs_core.config import Settings, TableSpec, TopicRule
 from kgs_core.errors import one_line
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.derived.history import derived_table
@@ -21,6 +23,8 @@ from kgs_core.lake.files.ended_rows import ended_names
 from kgs_core.lake.files.storage import Storage
 
 LAST_PASS_S = 20.0
+LONGEST_WAIT_S = 300.0
+"""Behind a failure: what fails may have read the whole table for it."""
 _NICE = 10
 _PASSES = 3
 """In the time that the lag may be: one waits, one works, and one may fail."""
@@ -42,10 +46,9 @@ class NewestRowsUpkeep:
         self._before: dict[str, TableSpec] = {}
         self._problems: dict[str, str] = {}
         self._done: dict[str, _Seen] = {}
-        self._every_s = min(
-            (rule.newest_rows.max_lag_s / _PASSES for rule in settings.topics if rule.newest_rows is not None),
-            default=0.0,
-        )
+        self._failures = Counter[str]()
+        self._due: dict[str, float] = {}
+        self._every_s = min(filter(None, map(_every_s, settings.topics)), default=0.0)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -65,13 +68,18 @@ class NewestRowsUpkeep:
         with suppress(OSError, AttributeError):  # a system without niceness of threads
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         while not self._stop.wait(self._every_s):
-            self.look()
+            self.look(only_due=True)
         self.look()
 
-    def look(self) -> None:
-        """Bring everything up to date that is owned, or was at the last look."""
+    def look(self, *, only_due: bool = False) -> None:
+        """Bring everything up to date that is owned, or was at the last look.
+
+        `only_due`: not what was looked at a third of its `max_lag_s` ago; what fails again and again waits longer.
+        """
         now = {table: spec for spec in self._owned() for table in spec.derived_tables}
         for table, spec in {**self._before, **now}.items():
+            if only_due and table in now and time.monotonic() < self._due.get(table, 0.0):
+                continue
             try:
                 problem = ""
                 seen = self._seen(spec, table, self._done.get(table, ({}, ()))[0])
@@ -83,6 +91,11 @@ class NewestRowsUpkeep:
             if problem and problem != self._problems.get(table):
                 _log.warning("table %s: newest rows are not up to date: %s", table, problem)
             self._problems[table] = problem
+            self._failures[table] = self._failures[table] + 1 if problem else 0
+            wait_s = _every_s(spec.rule)
+            self._due[table] = time.monotonic() + max(
+                wait_s, min(wait_s * 2.0 ** self._failures[table], LONGEST_WAIT_S)
+            )
         self._before = now
 
     def _seen(self, spec: TableSpec, table: str, known: _Ends) -> _Seen:
@@ -92,3 +105,7 @@ class NewestRowsUpkeep:
             last = known.get(name)
             found[name] = max(log_store(storage, name).since(last[0] if last else None).stamps.items(), default=None)
         return found, ended_names(storage, spec.table)
+
+
+def _every_s(rule: TopicRule) -> float:
+    return rule.newest_rows.max_lag_s / _PASSES if rule.newest_rows is not None else 0.0

@@ -1,6 +1,8 @@
 """What the audit says of tables of newest rows, the lag of those that wait, and the consumer's thread that ends it."""
 
 import shutil
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +11,14 @@ from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.derived import lag, latest_by_key, proof
+from kgs_core.lake.derived import lag, latest_by_key, proof, upkeep
 from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
 from kgs_core.lake.files.ended_rows import note_ended
 from kgs_core.lake.files.places import PartitionKey
 from kgs_core.model import TopicId
 from tests.core.lake.newest import assert_latest, materialized, proven, settings_of
+from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("keyed_records")
@@ -80,18 +83,19 @@ def test_merges_beside_an_audit_are_no_finding(storage, sink, monkeypatch):
     assert (found.ok, found.problem, found.version) == (True, "", DeltaTable(storage.uri("t")).version())
 
 
-def lag_of(storage):
-    settings, problems = settings_of(storage), []
+def lag_of(storage, **rule):
+    settings, problems = settings_of(storage, **rule), []
     [(lag_s, most_s)] = newest_rows_lags(settings, resolve_tables(settings, ["t"]).values(), problems).values()
     assert (most_s, problems) == (30, [])
     return lag_s
 
 
 def test_the_lag_is_the_age_of_the_oldest_rows_that_wait(storage, sink, monkeypatch):
-    assert lag_of(storage) is None
+    assert lag_of(storage) == 0
     sink.ingest({0: (0, 20)})
-    assert lag_of(storage) is None, "it was never made: unknown is not zero"
+    assert lag_of(storage) > 0, "it was never made: all waits"
     materialized(storage)
+    assert lag_of(storage, order="timestamp") > 0, "by this rule"
     assert lag_of(storage) == 0
     sink.ingest({0: (20, 40)})
     oldest = DeltaTable(storage.uri("t")).history(1)[0]["timestamp"] / 1000
@@ -156,3 +160,25 @@ def test_a_table_without_news_is_not_opened_and_one_that_somebody_deletes_is_mad
     monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", of)
     keeper.look()
     assert_latest(storage, {0: 30})
+
+
+def test_what_fails_is_tried_less_and_less_often_and_holds_up_no_other_table(storage, monkeypatch):
+    rules = [
+        {"topic": t, "table": t, **LONGS, "newest_rows": {"table": f"{t}_latest", "max_lag_s": lag_s}}
+        for t, lag_s in (("a", 3), ("b", 3), ("c", 300))
+    ]
+    settings, looked, now = kgs_yaml(storage.root, *rules), [], [0.0]
+
+    def materialize(table):
+        looked.append(table._spec.table)
+        if looked[-1] == "a":
+            raise OSError("the store is away")
+
+    monkeypatch.setattr(latest_by_key.LatestByKeyTable, "materialize", materialize)
+    monkeypatch.setattr(upkeep, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(NewestRowsUpkeep, "_seen", lambda *_: ({}, (object(),)))  # always news
+    keeper = NewestRowsUpkeep(settings, resolve_tables(settings, "abc").values)
+    for _ in range(1000):
+        keeper.look(only_due=True)
+        now[0] += 1
+    assert Counter(looked) == {"a": 10, "b": 1000, "c": 10}
