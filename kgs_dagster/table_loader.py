@@ -13,10 +13,11 @@ from pydantic import Field
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.rule.topic_names import IN_BRACES
 from kgs_core.errors import ConfigError
+from kgs_core.lake.derived.materialize import rows_of
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import OffsetRange
 from kgs_core.system.transform_folder import load_client_settings
-from kgs_dagster.assets.lake import lake_layout
+from kgs_dagster.assets.lake import LakeAsset, lake_layout
 from kgs_dagster.sensors.complete_hours import hours_key
 from kgs_dagster.settings import GroupConfig
 
@@ -37,9 +38,12 @@ class TableLoader(dg.ConfigurableIOManager):
             PermanentError: the table is not there.
         """
         settings = load_client_settings(Path(self.config), os.environ)
-        rule, path, has_hours = _table_of(GroupConfig(settings, Path(self.config), ""), context.asset_key)
-        window = context.asset_partitions_time_window if has_hours and context.has_asset_partitions else None
-        rows = _rows(settings, _one_path(rule, path), window and (window.start, window.end))
+        asset, path = _table_of(GroupConfig(settings, Path(self.config), ""), context.asset_key)
+        path = _one_path(asset.rule, path)
+        has_window = context.asset_key == hours_key(asset) and context.has_asset_partitions
+        window = context.asset_partitions_time_window if has_window else None
+        is_derived = context.asset_key in asset.derived.values()
+        rows = rows_of(settings, path) if is_derived else _rows(settings, path, window and (window.start, window.end))
         return _as(rows, context.dagster_type.typing_type)
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:  # noqa: ARG002 - as Dagster calls it
@@ -47,13 +51,13 @@ class TableLoader(dg.ConfigurableIOManager):
         raise ConfigError([f"{context.asset_key.to_user_string()}: {type(self).__name__} stores nothing: name another"])
 
 
-def _table_of(group: GroupConfig, key: dg.AssetKey) -> tuple[TopicRule, str, bool]:
-    """Rule, path and whether the key means the complete hours of a table."""
+def _table_of(group: GroupConfig, key: dg.AssetKey) -> tuple[LakeAsset, str]:
+    """The rule's asset, and the path that the key means by the rule."""
     for asset in lake_layout(group):
-        found = {asset.table: (asset.rule.table, False), hours_key(asset): (asset.rule.table, True)}
-        found |= {key: (path, False) for path, key in (*asset.sides.items(), *asset.derived.items())}
+        found = {asset.table: asset.rule.table, hours_key(asset): asset.rule.table}
+        found |= {key: path for path, key in (*asset.sides.items(), *asset.derived.items())}
         if key in found:
-            return asset.rule, *found[key]
+            return asset, found[key]
     raise ConfigError([f"asset {key.to_user_string()}: no table of {group.path}: see its page in Dagster for the key"])
 
 

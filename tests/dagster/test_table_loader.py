@@ -9,12 +9,23 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ConfigError
+from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.derived.newest_rows import DELETED
+from kgs_core.lake.files.storage import Storage
 from kgs_dagster.table_loader import TableLoader
 from tests.configuration import text_of
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
-RULES = [{"topic": "orders", "table": "bronze/orders"}, {"pattern": "many.*", "table": "bronze/{topic}"}]
+RULES = [
+    {
+        "topic": "orders",
+        "table": "bronze/orders",
+        "newest_rows": {"table": "gold/orders", "deletion_vectors": True},
+    },
+    {"pattern": "many.*", "table": "bronze/{topic}"},
+]
 HOURS = ("g", "lake", "bronze", "orders_hours")
 TABLE = ("g", "lake", "bronze", "orders")
 
@@ -54,6 +65,31 @@ def test_a_table_is_what_the_argument_is_annotated_with(loader, kind):
     found = loaded(loader, TABLE, kind)
     assert isinstance(found, kind)
     assert sorted(found["n"].to_pylist() if kind is pa.Table else found["n"]) == sorted([*range(3), *range(2, 30)])
+
+
+def test_of_newest_rows_those_that_deletion_vectors_delete_are_not_there(loader, tmp_path):
+    table = DerivedTable(
+        Storage(str(tmp_path / "lake")),
+        "gold/orders",
+        "bronze/orders",
+        LakeSettings(root=str(tmp_path)),
+        deletion_vectors=True,
+    )
+    rows = pa.table(
+        {"k": pa.array(range(9)), "_partition": pa.array([0] * 9, pa.int32()), "_offset": pa.array(range(9))}
+    )
+    table.load(rows.schema)
+    table.replace([rows], {"kgs/latest/x": 1})
+    newer = rows.slice(4, 1).set_column(2, "_offset", pa.array([99]))
+    table.load(rows.schema)
+    table.merge(newer.append_column(DELETED, pa.array([False])), ["k"], "offset", {"kgs/latest/x": 2})
+    found = loaded(loader, ("g", "lake", "gold", "orders"), pa.Table)
+    assert found.schema == rows.schema
+    assert dict(zip(found["k"].to_pylist(), found["_offset"].to_pylist(), strict=True)) == {
+        **{k: k for k in range(9)},
+        4: 99,
+    }
+    assert found.num_rows == 9
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Collection, Iterable
 
+import pyarrow as pa
+from deltalake import QueryBuilder
+
 from kgs_core.config import Settings, TableSpec, TopicRule
 from kgs_core.errors import ConfigError, KgsError
+from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.derived.latest_by_key import Materialization
+from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import grouped
@@ -43,6 +48,21 @@ def materialize_lake(
     for each in unread:
         if each.rule.newest_rows is not None and wanted(each.rule) and not tables:
             done(Materialization(each.table, problem=str(each.error)))
+
+
+def rows_of(settings: Settings, table: str) -> pa.Table:
+    """All rows of a derived table, without those that deletion vectors delete.
+
+    Raises:
+        ConfigError: it is not there.
+        Exception: it cannot be read, in the words of the store's client.
+    """
+    found = opened_table(Storage.of(settings.lake), table)
+    if found is None:
+        raise ConfigError([f"table {table}: not there yet: a consumer makes it"])
+    schema = pa.schema(found.schema())
+    batches = QueryBuilder().register("t", found).execute("select * from t")
+    return pa.concat_tables([schema.empty_table(), *(pa.table(b).select(schema.names).cast(schema) for b in batches)])
 
 
 def _by_derived_table(specs: Iterable[TableSpec]) -> dict[str, list[TableSpec]]:
