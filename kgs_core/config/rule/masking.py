@@ -13,6 +13,15 @@ NULL = "null"
 _TRUNCATE = re.compile(r"truncate\(\s*([1-9][0-9]{0,3})\s*\)")
 _PART = re.compile(r"(?:`((?:[^`]|``)+)`|([^.`]+))(\.|$)")
 _HASHED = tuple(ScalarType(name) for name in ("string", "binary", "long"))
+_IMAGES = ("before", "after", "data", "old")
+"""Parts of an event that have a row."""
+PARTS_OF_EVENTS = ("payload", *_IMAGES)
+_PLACES = ("lsn", "sequence", "file", "pos", "row", "ts_ms")
+_OF_IMAGES = {("op",), ("type",), ("source",), *(("source", name) for name in _PLACES)}
+_OF_ROWS = {
+    (name,) for name in ("__op", "__deleted", *(f"__{way}{name}" for way in ("", "source_") for name in _PLACES))
+}
+"""What is read of an event beside its rows; likewise of an event that is a row."""
 MOST_NAMES = 6
 """As many fields are named in a message."""
 
@@ -64,8 +73,7 @@ def problem_of_mask(columns: Mapping[str, FieldType], text: str, how: str, *, mu
         if part not in inside:
             return f"mask: {text}: no field '{part}', there are {_some(inside)}" if must_exist else ""
         kind = inside[part]
-        item = _item(kind)
-        inside = dict(item.fields) if isinstance(item, StructType) else {}
+        item, inside = _item(kind), _inside(kind)
     if how == HASH and item not in _HASHED:
         return f"mask: {text} is {kind}: only string, binary and long can be hashed: write null, or change its type"
     if truncated_to(how) is not None and item != ScalarType("string"):
@@ -81,6 +89,41 @@ def hides_rows(mask: Mapping[str, str], key: Iterable[str], *, is_in_events: boo
     """
     lossy = {mask_path(path)[-1 if is_in_events else 0] for path, how in mask.items() if how != HASH}
     return next((name for name in key if name in lossy), "")
+
+
+def problems_in_events(
+    columns: Mapping[str, FieldType], mask: Mapping[str, str], key: Iterable[str], prefix: str, types: Iterable[str]
+) -> Iterator[str]:
+    """Masks by which the changes of a database cannot be followed: of a key in some of its places, and of what is done.
+
+    Args:
+        key: columns of the followed table; `types`: those that are to have another type.
+        prefix: of the columns of records' keys.
+    """
+    masked = {mask_path(path): how for path, how in mask.items()}
+    whole: dict[tuple[str, ...], Mapping[str, FieldType]] = {(): columns}
+    whole |= {(name,): _inside(columns[name]) for name in ("payload", f"{prefix}payload") if name in columns}
+    images = {(*at, name): _inside(fields[name]) for at, fields in whole.items() for name in _IMAGES if name in fields}
+    for name in key:
+        places = [(*at, name) for at, fields in {**whole, **images}.items() if name in fields]
+        places += [(f"{prefix}{name}",)] if f"{prefix}{name}" in columns else []
+        shown = [place for place in places if not any(masked.get(place[:n]) == NULL for n in range(1, len(place) + 1))]
+        hashed = [place for place in shown if masked.get(place) == HASH]
+        if hashed and (clear := [place for place in shown if place not in hashed]):
+            words = f"key '{name}' is hashed as {'.'.join(hashed[0])} and not as {'.'.join(clear[0])}"
+            yield f"newest_rows: {words}, so deletes would miss their rows: write hash for both"
+    needed = _OF_IMAGES if images else _OF_ROWS
+    for path, how in masked.items():
+        if path[-1] in types and how != NULL:
+            yield f"newest_rows: types: column {path[-1]} is masked, and has no such values: drop one of the two"
+        inner = path[1:] if path[0] == "payload" else path
+        if inner in needed:
+            yield f"mask: {'.'.join(path)} tells what an event does: with newest_rows.changes leave it as it is"
+
+
+def _inside(kind: FieldType) -> Mapping[str, FieldType]:
+    item = _item(kind)
+    return dict(item.fields) if isinstance(item, StructType) else {}
 
 
 def _some(fields: Mapping[str, FieldType]) -> str:

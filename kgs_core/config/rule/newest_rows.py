@@ -59,6 +59,8 @@ class NewestRows(Section):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
+        if self.key is not None and len({*self.key}) < len(self.key):
+            raise ValueError(f"key: {', '.join(self.key)}: a column stands there twice")
         if self.changes is None:
             if self.deletes != "ignore" and self.key not in (None, [KAFKA_KEY]):
                 raise ValueError(

@@ -10,7 +10,14 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, 
 
 from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
-from kgs_core.config.rule.masking import MaskWords, hides_rows, mask_path, problem_of_mask, problems_beside
+from kgs_core.config.rule.masking import (
+    MaskWords,
+    hides_rows,
+    mask_path,
+    problem_of_mask,
+    problems_beside,
+    problems_in_events,
+)
 from kgs_core.config.rule.newest_rows import KAFKA_KEY, NewestRows, fields_of_key
 from kgs_core.config.rule.routing import Route, problems_of_route, text_of
 from kgs_core.config.rule.section import Own, Section, key_of, none_is_empty
@@ -183,14 +190,14 @@ class TopicRule(Section):
         latest = self.newest_rows
         if latest is None:
             return
-        known = {KAFKA_KEY, *self.fields, *self.key_columns, *self.headers, *self.topic_columns}
-        for name in sorted(name for name in {*known, *self.newest_key} if "`" in name):
-            yield f"newest_rows: column '{name}': rows with a ` in a column's name cannot be merged: rename it"
+        known = {KAFKA_KEY, *self.value_columns, *self.key_columns, *self.headers, *self.topic_columns}
         unknown = [name for name in self.newest_key if name not in known]
         if latest.changes is not None and latest.key is None and not self.key_fields:
             yield "newest_rows: changes need the columns of a key: give key: [id], or key_format and key_schema"
-        if unknown and self.fields and not self.has_transform and latest.changes is None:
-            yield f"newest_rows: key: no column {', '.join(unknown)} in 'schema', nor of key or headers"
+        if unknown and self.names_columns and not self.has_transform and latest.changes is None:
+            yield f"newest_rows: key: no column {', '.join(unknown)} of value, key or headers"
+        if latest.changes is not None and FORMATS[self.format].columns is not None and not self.has_transform:
+            yield f"newest_rows: changes are read of fields, and format '{self.format}' has none: write json or avro"
         yield from latest.problems_beside(self.table, self.keep)
         if self.rows == "any":
             yield "newest_rows: with rows: any a record has several rows, of which none is the newest"
@@ -235,7 +242,9 @@ class TopicRule(Section):
         must_exist = self.pattern is None or self.names_columns or bool(ours)
         columns = {name: parse_type(kind) for name, kind in kinds.items()}
         found = (problem_of_mask(columns, path, how, must_exist=must_exist) for path, how in self.mask.items())
-        return filter(None, found)
+        yield from filter(None, found)
+        if (newest := self.newest_rows) is not None and newest.changes is not None:
+            yield from problems_in_events(columns, self.mask, self.newest_key, self.key_prefix, newest.types)
 
     @property
     def has_transform(self) -> bool:

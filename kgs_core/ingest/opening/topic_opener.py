@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kgs_core.config import Settings, TableSpec
 from kgs_core.config.rule.field_types import problem_of_names
-from kgs_core.config.rule.masking import mask_path
+from kgs_core.config.rule.masking import PARTS_OF_EVENTS, mask_path
 from kgs_core.config.rule.sharing import may_be_shared
 from kgs_core.config.rule.start import start_timestamp_ms
 from kgs_core.config.rule.value_formats import FORMATS, require_packages
@@ -67,7 +67,8 @@ def refuse_unmaskable(spec: TableSpec, columns: pa.Schema) -> None:
     Raises:
         ConfigError: all of them.
     """
-    named = [f for f in columns if f.name in {mask_path(path)[0] for path in spec.rule.mask}]
+    wanted = {mask_path(path)[0] for path in spec.rule.mask} | {*PARTS_OF_EVENTS, *spec.rule.newest_key}
+    named = [f for f in columns if f.name in wanted]
     if problems := list(spec.rule.problems_of_mask(column_types(pa.schema(named)))):
         raise ConfigError([f"topic {spec.topic}: {problem}" for problem in problems])
 

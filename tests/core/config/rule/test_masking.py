@@ -87,6 +87,35 @@ def test_rows_keep_what_tells_them_apart():
     assert "route: column 's' is masked" in problems({"s": "hash"}, **route)
 
 
+ROW = "struct<id:string,n:string>"
+EVENTS = {"op": "string", "before": ROW, "after": ROW, "source": "struct<lsn:long,query:string>"}
+KEYED = {"key_format": "json", "key_schema": {"id": "string"}}
+WRAPPED = {"schema": {"payload": f"struct<op:string,after:{ROW}>"}, "key_schema": {"payload": "struct<id:string>"}}
+FOLLOWED = {"table": "n", "changes": "debezium"}
+
+
+@pytest.mark.parametrize(
+    ("mask", "rule", "why"),
+    [
+        ({"after.id": "hash"}, {}, "key 'id' is hashed as after.id and not as before.id"),
+        ({"after.id": "hash", "before.id": "hash"}, {}, "key 'id' is hashed as before.id and not as key_id"),
+        ({"id": "hash", "_key": "hash"}, {"schema": {"id": "string"}}, "is hashed as id and not as key_id"),
+        ({"payload.after.id": "hash"}, WRAPPED, "is hashed as payload.after.id and not as key_payload.id"),
+        ({"source.lsn": "hash"}, {}, "mask: source.lsn tells what an event does"),
+        ({"op": None}, {}, "mask: op tells what an event does"),
+        ({"after.n": "truncate(3)"}, {"types": {"n": "date"}}, "types: column n is masked"),
+        ({"after.n": "hash", "source.query": None}, {}, ""),
+        ({"op": "hash"}, {"schema": {"id": "string", "op": "string"}}, ""),
+        ({"after.id": "hash", "before": None, "key_id": "hash", "_key": "hash"}, {}, ""),
+    ],
+)
+def test_events_are_masked_so_that_they_can_be_followed(mask, rule, why):
+    types = {"types": rule["types"]} if "types" in rule else {}
+    whole = {"schema": EVENTS, **KEYED, **{name: part for name, part in rule.items() if name != "types"}}
+    found = problems(mask, newest_rows={**FOLLOWED, **types}, **whole)
+    assert why in found if why else not found
+
+
 def test_a_hash_needs_a_secret_that_cannot_be_guessed():
     assert "topics[0].mask: hash needs a secret: give lake.mask_secret" in problems({"s": "hash"}, secret="")
     assert not problems({"s": "null"}, secret="")

@@ -185,11 +185,20 @@ def test_what_rows_cannot_be_ordered_by_is_refused_as_the_rule_is_read(problems_
     assert problems_of(topics=rules(f"{{topic: t, format: json, schema: {{'{name}': int}}}}")) == []
 
 
-@pytest.mark.parametrize("latest", ["table: l", "table: l, key: ['a`b'], deletes: ignore"])
-def test_columns_that_cannot_be_merged_are_refused_as_the_rule_is_read(problems_of, latest):
-    rule = f"{{topic: t, format: json, schema: {{'a`b': int}}, newest_rows: {{{latest}}}}}"
-    (found,) = problems_of(topics=rules(rule))
-    assert "newest_rows: column 'a`b': rows with a ` in a column's name cannot be merged" in found
+@pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns is not None])
+@pytest.mark.parametrize(
+    ("latest", "words"),
+    [
+        ("key: [id], deletes: ignore", "newest_rows: key: no column id of value, key or headers"),
+        ("key: [value, value], deletes: ignore", "key: value, value: a column stands there twice"),
+        ("key: [id], changes: canal", "newest_rows: changes are read of fields, and format '{}' has none"),
+    ],
+)
+def test_newest_rows_that_a_format_cannot_have_are_refused_as_the_rule_is_read(problems_of, name, latest, words):
+    (found,) = problems_of(topics=rules(f"{{topic: t, format: {name}, newest_rows: {{table: l, {latest}}}}}"))
+    assert words.format(name) in found
+    plain = f"{{topic: t, format: {name}, newest_rows: {{table: l, key: [value], deletes: ignore}}}}"
+    assert problems_of(topics=rules(plain)) == []
 
 
 @pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.takes_null])
