@@ -253,8 +253,9 @@ class Interpretation:
             if name in image.column_names:
                 at, kind = image.column_names.index(name), image.schema.field(name).type
                 image = image.set_column(at, name, pc.coalesce(image[name], column.cast(kind)))
-        if events.needs_record_key and self.key != (KAFKA_KEY,):
-            lacking = [name for name in self.key if _of_record_key(rows, prefix, name) is None]
+        if events.needs_record_key and self.newest.deletes != "ignore":
+            known = {*self.rule.headers, *self.rule.topic_columns, KAFKA_KEY}
+            lacking = [n for n in self.key if n not in known and _of_record_key(rows, prefix, n) is None]
             if lacking:
                 raise ConfigError(
                     [

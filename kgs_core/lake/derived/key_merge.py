@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgs_core.lake.delta.table_changes import ChangesLostError
 from kgs_core.lake.derived.deletion_vectors import Rows
 from kgs_core.lake.derived.kept_values import KEPT, ROW
 from kgs_core.lake.derived.live_file import LiveFile, bounds_of
@@ -38,16 +39,20 @@ class KeyMerge:
 
 
 def key_merge(
-    files: Sequence[LiveFile], changes: pa.Table, key: Sequence[str], order: str, table: pa.Schema
+    files: Sequence[LiveFile], changes: pa.Table, key: Sequence[str], order: str, table: pa.Schema, *, marked: str = ""
 ) -> KeyMerge:
     """Compare changes with the rows of the same key; the newer stays, of equals the former.
 
     Args:
         changes: each key once; columns of the table, `DELETED`, and `KEPT` where columns may keep their former values.
+        marked: column that tells of a row that it was deleted; empty: such rows do not stay.
+
+    Raises:
+        ChangesLostError: a change is older than a deleted row, which would have its values if both had come in order.
     """
     import polars as pl
 
-    names = [*dict.fromkeys([*key, *ORDERS[order]])]
+    names = [*dict.fromkeys([*key, *ORDERS[order], *filter(None, [marked])])]
     columns = pa.schema([table.field(name) for name in names])
     keys = changes.select(list(key))
     bounds, sought = bounds_of(keys), pl.DataFrame(pl.from_arrow(keys))
@@ -58,6 +63,8 @@ def key_merge(
     # What is there comes last: of equals it is the one that is kept
     both = pl.concat(found, how="vertical_relaxed").sort(*ORDERS[order], nulls_last=False, maintain_order=True)
     kept = both.unique(subset=list(key), keep="last", maintain_order=True)
+    if marked and _has_older(both, kept.filter((pl.col(FILE) != _NEW) & pl.col(marked)), key, ORDERS[order]):
+        raise ChangesLostError("older rows came behind deletes, whose last values they may be")
     coming = np.sort(kept.filter(pl.col(FILE) == _NEW)[ROW].to_numpy())
     lost = both.filter(pl.col(FILE) != _NEW).join(kept.filter(pl.col(FILE) == _NEW), on=list(key), how="inner")
     gone = {
@@ -86,6 +93,14 @@ def _numbered(rows: "pl.DataFrame", file: int) -> "pl.DataFrame":
     import polars as pl
 
     return rows.with_columns(pl.lit(file, pl.Int64).alias(FILE), pl.Series(ROW, np.arange(rows.height, dtype=np.int64)))
+
+
+def _has_older(both: "pl.DataFrame", deleted: "pl.DataFrame", key: Sequence[str], order: Sequence[str]) -> bool:
+    import polars as pl
+
+    pairs = both.filter(pl.col(FILE) == _NEW).join(deleted, on=list(key), how="inner")
+    differs = [pl.col(name).ne_missing(pl.col(f"{name}_right")) for name in order if name not in key]
+    return bool(differs) and not pairs.filter(pl.any_horizontal(differs)).is_empty()
 
 
 def _with_kept(

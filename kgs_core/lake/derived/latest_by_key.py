@@ -31,7 +31,7 @@ from kgs_core.lake.delta.table_changes import ChangesLostError, added_since, fil
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.deletion_vectors import ForeignVectorError
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
-from kgs_core.lake.derived.interpretation import Truncate, note_of, noted_truncates
+from kgs_core.lake.derived.interpretation import MARKED, Truncate, note_of, noted_truncates
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.key_merge import KeyMerge, key_merge
 from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
@@ -214,7 +214,8 @@ class LatestByKeyTable:
     def _merged(self, rows: pa.Table, source: SourceTable) -> KeyMerge:  # noqa: ARG002 - a history asks it
         """What the table becomes by these rows, of new files or of tombstones."""
         chosen = newest(rows, self._key, self._latest.order)
-        return key_merge(self._target.files, chosen, self._key, self._latest.order, self._target.schema)
+        marked = MARKED.name if self._latest.deletes == "column" else ""
+        return key_merge(self._target.files, chosen, self._key, self._latest.order, self._target.schema, marked=marked)
 
     def _make_anew(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:
         """All rows, those of a part of the keys after the other, so that memory holds a part alone."""
