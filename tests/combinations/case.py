@@ -37,6 +37,8 @@ class Rule(Short):
         order: of `newest_rows`.
         by: its key: "_key", or the routing column.
         vectors: of `newest_rows`: `deletion_vectors`.
+        changes: of `newest_rows`: values are rows by Debezium, so a record without one deletes, and is no dead letter.
+        mask: path and what becomes of it, pairs.
         small: what is done in parts (merges, redrives) is done in the smallest ones.
     """
 
@@ -54,6 +56,8 @@ class Rule(Short):
     order: str = "offset"
     by: str = "_key"
     vectors: bool = False
+    changes: bool = False
+    mask: tuple[tuple[str, str], ...] = ()
     commit: str = "direct"
     small: bool = False
 

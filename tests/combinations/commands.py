@@ -15,7 +15,7 @@ from kgs_core.lake.rule import LakeAudit
 from kgs_core.lake.topics import maintenance, recovery
 from tests.combinations.case import NEW, OLD, Rule
 from tests.combinations.rules import rules_of
-from tests.combinations.values import key_of
+from tests.combinations.values import SECRET, key_of
 
 _NUMBERS = count()
 
@@ -42,7 +42,7 @@ class Operator:
             {
                 "group": f"g{self._group}",
                 "kafka": {"bootstrap_servers": "memory:1"},
-                "lake": {"root": str(self._root), "checkpoint_interval": 5},
+                "lake": {"root": str(self._root), "checkpoint_interval": 5, "mask_secret": SECRET},
                 "consumer": {"wait_time_s": 0.0},
                 "registry": {"url": f"http://registry:1/{next(_NUMBERS)}"},
                 "topics": rules_of(self._rule, self.edition),

@@ -10,11 +10,12 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from tests.combinations.case import Rule
+from tests.combinations.case import FIELD_FORMATS, Rule
 from tests.combinations.rules import newest_key, sides_of
 from tests.combinations.stand_ins import MemoryKafka
-from tests.combinations.values import Message, is_good, row_of
+from tests.combinations.values import Message, is_good, masked, row_of
 
+ORIGIN = ("_topic_id", "_partition", "_offset", "_timestamp", "_key", "_headers")
 Place = tuple[str, int, int]
 """Topic id, partition, offset."""
 
@@ -150,7 +151,9 @@ class Judge:
             yield from self._of_row(message, *rows[0], wanted)
 
     def _of_letter(self, message: Message, letter: dict[str, Any]) -> Iterator[str]:
-        if (letter["value"], letter["_key"], letter["_timestamp"]) != (message.value, message.key, message.timestamp):
+        value = b"" if self._rule.mask and message.value is not None else message.value
+        whole = masked({"value": value, "_key": message.key, "_timestamp": message.timestamp}, self._rule)
+        if {name: letter[name] for name in whole} != whole:
             yield f"has another dead letter: {letter}"
 
     def _of_row(self, message: Message, table: str, row: dict[str, Any], wanted: list[dict[str, Any]]) -> Iterator[str]:
@@ -160,7 +163,7 @@ class Judge:
         if table not in places:
             yield f"lies in {table}, not in {' or '.join(places)}"
         for each in wanted:
-            if self._rule.layout and each[self._rule.column] == "":
+            if self._rule.layout and each.get(self._rule.column) == "":
                 each[self._rule.column] = None  # Delta has no empty text there
         if not any(_is_row(row, each) for each in wanted):
             yield f"is {row}, not {' nor '.join(map(str, wanted))}"
@@ -185,20 +188,32 @@ class Judge:
 
     def _newest(self, found: Tables) -> dict[tuple[Any, ...], dict[str, Any]]:
         """Key -> row, by a loop over all records."""
-        rule, state = self._rule, {}
+        rule = self._rule
+        changes: list[tuple[int, tuple[Any, ...], dict[str, Any], bool]] = []
+        state: dict[tuple[Any, ...], dict[str, Any]] = {}
         for message, _ in self._messages():
             place = message.topic_id, message.partition, message.offset
-            row = next((row for _, row in found.rows.get(place, [])), None)
-            is_tombstone = message.value is None and (row is not None or place in found.letters)
-            if is_tombstone:
-                row = {"_key": message.key, "topic": message.topic}
-            if row is None or (is_tombstone and rule.newest == "ignore"):
+            letters = found.letters.get(place, []) if message.value is None and newest_key(rule) == ["_key"] else []
+            row = next((row for _, row in found.rows.get(place, [])), letters[0] if letters else None)
+            if row is None or (message.value is None and rule.newest == "ignore"):
                 continue
-            key = tuple(row[name] for name in newest_key(rule))
-            order = message.timestamp if rule.order == "timestamp" else message.offset
-            if None not in key and (key not in state or state[key][0] < order):
-                state[key] = order, None if is_tombstone else row
-        return {key: row for key, (_, row) in state.items() if row is not None}
+            row = {name: value for name, value in row.items() if not self._is_left_out(name)}
+            row |= {"_headers": None} if letters else {}
+            if None not in (key := tuple(row[name] for name in newest_key(rule))):
+                order = message.timestamp if rule.order == "timestamp" else message.offset
+                changes.append((order, key, row, message.value is None))
+        for _, key, row, is_delete in sorted(changes, key=lambda change: change[0]):
+            origin = {name: value for name, value in row.items() if name in ORIGIN}
+            mark = {"_deleted": is_delete} if rule.newest == "column" else {}
+            state[key] = {**row, **(state.get(key, {}) if is_delete else {}), **origin, **mark}
+            if is_delete and rule.newest == "remove":
+                del state[key]
+        return state
+
+    def _is_left_out(self, name: str) -> bool:
+        """Whether the derived table has no such column, though rows or dead letters have it."""
+        of_record = ("key", "key_k", "_rescued") if self._rule.changes else ()
+        return name == "error" or name in of_record or (name == "value" and self._rule.format in FIELD_FORMATS)
 
     def _messages(self) -> Iterator[tuple[Message, bool]]:
         """Every record, and whether its topic is still there."""

@@ -28,8 +28,10 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
                 "deletes": rule.newest,
                 "order": rule.order,
                 "deletion_vectors": rule.vectors,
+                "changes": "debezium" if rule.changes else None,
             },
         ),
+        "mask": (rule.mask, dict(rule.mask)),
     }
     found |= {name: part for name, (is_wanted, part) in parts.items() if is_wanted}
     return [{"topic": topic, **found} for topic in rule.topics]

@@ -22,16 +22,25 @@ def rules(draw: st.DrawFn) -> Rule:
     key = draw(st.sampled_from(("raw", "string", "json")))
     has_column = form in FIELD_FORMATS or key == "string"
     route = has_column and draw(st.sampled_from((False, False, True)))
-    newest = "" if route else draw(st.sampled_from(("", "remove", "ignore")))
+    newest = "" if route else draw(st.sampled_from(("", "remove", "column", "ignore")))
+    changes = bool(newest) and form in FIELD_FORMATS and draw(st.booleans())
     shared = draw(st.booleans()) and draw(st.booleans())
     order = draw(st.sampled_from(("offset", "timestamp"))) if newest else "offset"
-    if newest == "remove" and shared:
+    if newest == "remove" and shared and not (changes and order == "offset"):
         newest = "ignore"  # offsets of two topics cannot be compared, and times bring deleted keys back
+    if newest == "column" and shared and not changes:
+        order = "timestamp"
     by = "_key"
     if newest == "ignore" and has_column and draw(st.booleans()):
         by = "s" if form in FIELD_FORMATS else "key"
     if by == "s":
         order = "timestamp"  # a key that is in two partitions
+    hides = () if route or by == "s" else ("null", "truncate(1)")
+    masks = {"s": () if route else ("hash", *hides), "n": ("hash",)} if form in FIELD_FORMATS else {}
+    masks |= {"_key": ("hash",)}
+    drawn = draw(st.booleans()) and draw(
+        st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in masks.items() if v})
+    )
     return Rule(
         format=form,
         named=form in REGISTRY_FORMATS and draw(st.booleans()),
@@ -47,6 +56,8 @@ def rules(draw: st.DrawFn) -> Rule:
         order=order,
         by=by,
         vectors=bool(newest) and draw(st.booleans()),
+        changes=changes,
+        mask=tuple(drawn.items()) if drawn else (),
         commit=draw(st.sampled_from(("direct", "combined", "auto"))),
         small=draw(st.booleans()),
     )
@@ -124,7 +135,7 @@ def moves(rule: Rule) -> st.SearchStrategy[tuple[steps.Step, ...]]:
         ]
     if rule.format == "json" or rule.route:
         found += [st.tuples(st.builds(steps.Change))]
-    if not rule.newest or (rule.order == "timestamp" and rule.newest == "ignore"):
+    if not rule.newest or (rule.order == "timestamp" and rule.newest != "remove"):
         topic = st.shared(st.sampled_from(rule.topics), key="topic")
         again, accept = st.builds(steps.MakeAgain, topic), st.builds(steps.Accept, topic)
         held = st.just(steps.Round(waits=True))

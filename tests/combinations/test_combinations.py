@@ -8,7 +8,20 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.combinations.case import ADDED, Accept, Case, Change, MakeAgain, Record, Registry, Round, Rule, Send, Thaw
+from tests.combinations.case import (
+    ADDED,
+    Accept,
+    Case,
+    Change,
+    MakeAgain,
+    Materialize,
+    Record,
+    Registry,
+    Round,
+    Rule,
+    Send,
+    Thaw,
+)
 from tests.combinations.strategies import LETTER, cases
 from tests.combinations.world import problems_of
 
@@ -56,6 +69,13 @@ FOUND = [
     ),
     # A topic that is deleted while a batch is half committed: its dead letters stay, the rest was read by nobody
     Case(Rule(shared=True), (Send((Record(key="k2"), Record("wrong p", key="k2"))), Round(until=LETTER), MakeAgain())),
+    # Records without a value whose key is not in their columns: nothing is deleted by them, or Kafka's key is enough
+    Case(
+        Rule(newest="ignore", order="timestamp", by="s", changes=True), (Send((Record(), Record("tombstone"))), Round())
+    ),
+    Case(Rule(newest="remove", shared=True, changes=True), (Send((Record(), Record("tombstone"))), Round())),
+    # A row that is redriven behind its delete, whose last values it has
+    Case(Rule(newest="column"), (Send((Record("wrong p"), Record("tombstone"))), Round(), Materialize(), Change())),
     # Another rule while a batch is half committed
     Case(Rule(), (Send((Record("wrong p"),)), Round(until=LETTER), Change())),
 ]

@@ -14,7 +14,7 @@ import pytest
 from kgs_core.errors import KgsError
 from kgs_core.ingest.driver import reading_ahead, rounds
 from kgs_core.ingest.formats import by_schema
-from kgs_core.ingest.replay import redrive
+from kgs_core.ingest.replay import letter_records, redrive
 from kgs_core.ingest.worker import arrow_task
 from kgs_core.lake.delta import combined_commit
 from kgs_core.lake.derived import latest_by_key
@@ -106,6 +106,8 @@ class World:
         found = judge.faults(tables_in(self._root), may_be_redriven=operator.has_redriven)
         # Rows of a topic that is gone may go by a route that kgs.yaml no longer has: its letters stay
         may_stay = self.rule.route and len(operator.editions) > 1 and self.kafka.has_made_again
+        # Where a rule masks fields, redrive reads the records of letters again
+        may_stay |= bool(self.rule.mask) and self.kafka.has_made_again
         found += operator.problems_of_redrive(may_be_refused=may_stay)
         found += operator.materialize()
         tables = tables_in(self._root)
@@ -179,8 +181,9 @@ def _patched(world: World) -> Iterator[None]:
             patch.setattr(module, "time", clock)
         for module in (rounds, reading_ahead):
             patch.setattr(module, "ThreadPoolExecutor", AtOnce)
-        for module in (adoption, maintenance, recovery):
+        for module in (adoption, maintenance, recovery, redrive):
             patch.setattr(module, "admin_of", lambda _: world.kafka)
+        patch.setattr(letter_records, "load_log", world.kafka.load)
         patch.setattr(open_lake, "__defaults__", ("", world.rule.commit))
         patch.setattr(recovery, "GroupOffsets", lambda *_: MemoryOffsets())
         if world.rule.small:
