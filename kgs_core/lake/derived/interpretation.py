@@ -139,7 +139,8 @@ class Interpretation:
         """These rows of the source, as the derived table has them."""
         found = self._plain(rows) if self.newest.changes is None else self._changes(rows)
         if missing := [name for name in self.key if name not in found.rows.column_names]:
-            raise ConfigError([f"newest_rows: key: no column {', '.join(missing)}"])
+            names = ", ".join(f.name for f in found.rows.schema if f not in (*_BESIDE, _PLACE))
+            raise ConfigError([f"newest_rows: key: no column {', '.join(missing)}, there are {names}"])
         table = found.rows
         if self.newest.deletes == "ignore":
             return Interpreted(table.filter(pc.invert(table[DELETED])))

@@ -189,7 +189,7 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
     ("more", "problem"),
     [
         ({"key": ["n"]}, "a tombstone has no value"),
-        ({"key": ["m"], "deletes": "ignore"}, "no column m in 'schema'"),
+        ({"key": ["m"], "deletes": "ignore"}, "no column m of value, key or headers"),
         ({"key": []}, "key"),
         ({"rule": LONGS | {"rows": "any"}}, "rows: any"),
     ],
