@@ -13,6 +13,7 @@ from tests.combinations.case import (
     Accept,
     Case,
     Change,
+    Erase,
     MakeAgain,
     Materialize,
     Record,
@@ -76,6 +77,8 @@ FOUND = [
     Case(Rule(newest="remove", shared=True, changes=True), (Send((Record(), Record("tombstone"))), Round())),
     # A row that is redriven behind its delete, whose last values it has
     Case(Rule(newest="column"), (Send((Record("wrong p"), Record("tombstone"))), Round(), Materialize(), Change())),
+    # A person's key, of which the table has a hash
+    Case(Rule("raw", mask=(("_key", "hash"),)), (Send((Record(),)), Round(), Erase())),
     # Another rule while a batch is half committed
     Case(Rule(), (Send((Record("wrong p"),)), Round(until=LETTER), Change())),
 ]

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import date
 from itertools import chain
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from kgs_core.config.rule.complete_hours import CompleteHours
 from kgs_core.config.rule.field_types import canonical_type, has_other_map_keys, parse_type, problem_of_names
 from kgs_core.config.rule.layout import PartitionColumn, partition_column, problem_of_partitions
 from kgs_core.config.rule.masking import (
@@ -31,8 +31,6 @@ HookName = Annotated[str, StringConstraints(pattern=HOOK)]
 Columns = Annotated[dict[str, Annotated[str, BeforeValidator(canonical_type)]], BeforeValidator(none_is_empty)]
 """Column -> its type in the canonical text of `kgs_core.config.rule.field_types`."""
 KEY_COLUMN = "key"
-LATENESS_S = 60.0
-"""A replica that lags for longer (`replica.lag.time.max.ms`, 30 s) holds up nobody."""
 _KEEP = re.compile(r"([1-9]\d{0,4}) (day|hour)s?")
 
 
@@ -42,18 +40,6 @@ def _one_is_a_list(value: Any) -> Any:
 
 MASKED_ORIGIN = {KAFKA_KEY: "binary", "_headers": "array<struct<key:string,value:binary>>"}
 """Columns of the record itself that can be masked -> type."""
-
-
-class CompleteHours(Section):
-    """Hours of a table, which Dagster shows as partitions of an asset once all their records are there.
-
-    Attributes:
-        since: first day, UTC.
-        lateness_s: how much later than its timestamp a record may come.
-    """
-
-    since: Annotated[date, Field(strict=False, description="give a day, as 2026-11-01")]
-    lateness_s: Annotated[float, Field(ge=0, le=604_800, allow_inf_nan=False)] = LATENESS_S
 
 
 def _kept(text: Any) -> Any:

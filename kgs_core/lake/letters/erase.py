@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.config import Settings
+from kgs_core.config import Settings, TableSpec
+from kgs_core.config.rule.masking import NULL
 from kgs_core.errors import ConfigError, PortError, TransientError, one_line
+from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.files.places import Places, both, count_of, joined, offsets_of, without
 from kgs_core.lake.files.row_schema import IDENTITY
@@ -70,7 +72,7 @@ class Eraser:
         `advance` is told how many files of a table were looked at, and how many there are.
 
         Raises:
-            ConfigError: no topic fills such a table, or it is no condition.
+            ConfigError: no topic fills such a table, it is no condition, or the rule hides all keys.
             PortError: the lake did not answer.
         """
         self._settings = settings
@@ -81,7 +83,7 @@ class Eraser:
         if not self._specs:
             refuse_unknown(unread)
             raise ConfigError([f"table {table}: no topic fills it: name the own table of a topic, see 'topics'"])
-        self._keys = pa.array([key.encode() for key in keys], pa.binary())
+        self._keys = _keys_in(self._specs[0], [key.encode() for key in keys])
         self._where = None if where is None else _condition(where)
         self._names = ["_key"] if self._where is None else sorted(set(self._where.meta.root_names()))
         self._advance = advance
@@ -211,3 +213,15 @@ def _condition(text: str) -> "pl.Expr":
     if not found.meta.root_names():
         raise ConfigError(["--where: names no column: write an SQL condition, as customer = 'c-17'"])
     return found  # type: ignore[no-any-return]
+
+
+def _keys_in(spec: TableSpec, keys: Sequence[bytes]) -> pa.Array:
+    """Keys as tables have them: masked, and of rows from before the mask in clear."""
+    if keys and spec.rule.mask.get("_key") == NULL:
+        raise ConfigError([f"table {spec.table}: its rule has mask: _key: null, so no row has a key: give --where"])
+    clear, masks = pa.array(keys, pa.binary()), masks_of(spec)
+    return (
+        clear
+        if masks is None
+        else pa.concat_arrays([clear, masks.masked(pa.table({"_key": clear}))["_key"].combine_chunks()])
+    )

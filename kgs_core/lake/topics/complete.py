@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from kgs_core.config import Settings
-from kgs_core.config.rule.topic_rule import LATENESS_S, CompleteHours
+from kgs_core.config.rule.complete_hours import LATENESS_S, CompleteHours
 from kgs_core.errors import KgsError, PortError, TransientError
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.record_times import RecordTimes

@@ -119,3 +119,10 @@ def test_many_decisions_become_one_file_and_stay(storage):
     assert len(list(Path(storage.root, "t", ended_rows.ENDED_FOLDER).iterdir())) < 10
     assert lake.ended("t")["keep"][places].tolist() == list(range(2 * n + 2))
     assert DeltaTable(storage.uri("t")).vacuum(0, dry_run=True, enforce_retention_duration=False, full=True) == []
+
+
+def test_a_key_that_no_row_has_by_the_rule_is_refused(world):
+    rule = world.settings.topics[0].model_copy(update={"mask": {"_key": "null"}})
+    settings = world.settings.model_copy(update={"topics": (rule,)})
+    with pytest.raises(ConfigError, match="mask: _key: null, so no row has a key: give --where"):
+        Eraser(settings, "t", keys=["k1"])
