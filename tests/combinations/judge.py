@@ -205,7 +205,8 @@ class Judge:
         for _, key, row, is_delete in sorted(changes, key=lambda change: change[0]):
             origin = {name: value for name, value in row.items() if name in ORIGIN}
             mark = {"_deleted": is_delete} if rule.newest == "column" else {}
-            state[key] = {**row, **(state.get(key, {}) if is_delete else {}), **origin, **mark}
+            former = state.get(key) if is_delete else None
+            state[key] = {**(row if former is None else former), **origin, **mark}
             if is_delete and rule.newest == "remove":
                 del state[key]
         return state

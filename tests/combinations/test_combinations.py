@@ -77,6 +77,11 @@ FOUND = [
     Case(Rule(newest="remove", shared=True, changes=True), (Send((Record(), Record("tombstone"))), Round())),
     # A row that is redriven behind its delete, whose last values it has
     Case(Rule(newest="column"), (Send((Record("wrong p"), Record("tombstone"))), Round(), Materialize(), Change())),
+    # Deletes of a row that was never there, of which the later one has other values
+    Case(
+        Rule("raw", key="string", newest="column"),
+        (Send((Record("odd tombstone"),)), Round(), Materialize(), Send((Record("tombstone"),))),
+    ),
     # A person's key, of which the table has a hash
     Case(Rule("raw", mask=(("_key", "hash"),)), (Send((Record(),)), Round(), Erase())),
     # Another rule while a batch is half committed

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,8 +16,12 @@ KEPT, ROW, _GROUP = "columns kept", "number of the row", "number of the key"
 """Columns beside those of a table: names of the columns whose former value a row keeps; and of this reading."""
 
 
-def kept_values(rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]) -> Iterator[tuple[str, Places, Places]]:
-    """Column, rows that keep its value, and beside each the row that has it; rows without one before them are left out.
+def kept_values(
+    rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]
+) -> Iterator[tuple[str, Places, Places, npt.NDArray[np.bool_]]]:
+    """Column, rows that keep its value, beside each the row that gives it, and whether no older row could give another.
+
+    The first row of a key has no row before it: it gives what it has, though it may keep it, too.
 
     Args:
         ordered: numbers and keys of those that have a key, the oldest first.
@@ -32,23 +37,27 @@ def kept_values(rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]) -> 
         keeps = np.zeros(rows.num_rows, bool)
         keeps[of_row[np.asarray(pc.equal(names, name))]] = True
         keeps = keeps[number]
-        giver = np.maximum.accumulate(np.where(keeps, -1, np.arange(len(number))))
-        found = keeps & (giver >= first)
-        yield name, number[found], number[giver[found]]
+        here = np.arange(len(number))
+        giver = np.maximum.accumulate(np.where(keeps, -1, here))
+        is_sure = giver >= first
+        giver = np.where(is_sure, giver, first)
+        found = keeps & (giver < here)
+        yield name, number[found], number[giver[found]], is_sure[found]
 
 
 def with_kept_values(rows: pa.Table, ordered: "pl.DataFrame", key: Sequence[str]) -> pa.Table:
-    """The rows with these values; what they still keep has no value among them."""
+    """The rows with these values; they still keep what an older row may have."""
     lists = rows[KEPT].combine_chunks()
     of_row, names = pc.list_parent_indices(lists).to_numpy(), lists.flatten()
     still = np.ones(len(names), bool)
     out = rows
-    for name, takers, givers in kept_values(rows, ordered, key):
+    for name, takers, givers, is_sure in kept_values(rows, ordered, key):
         from_row, is_taker = np.arange(rows.num_rows), np.zeros(rows.num_rows, bool)
         from_row[takers], is_taker[takers] = givers, True
         values = rows[name].take(pa.array(from_row, mask=~is_taker))
         column = pc.if_else(pa.array(is_taker), values, rows[name])
         out = out.set_column(rows.column_names.index(name), rows.schema.field(name), column)
+        is_taker[takers] = is_sure
         still &= ~(np.asarray(pc.equal(names, name)) & is_taker[of_row])
     counts = np.bincount(of_row[still], minlength=rows.num_rows)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))

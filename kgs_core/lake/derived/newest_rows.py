@@ -45,7 +45,7 @@ def needed(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
         return _rows_at(rows, last)
     is_last = np.zeros(rows.num_rows, dtype=bool)
     is_last[last] = True
-    givers = [givers[is_last[takers]] for _, takers, givers in kept_values(rows, ordered, key)]
+    givers = [givers[is_last[takers]] for _, takers, givers, _ in kept_values(rows, ordered, key)]
     return _rows_at(rows, np.concatenate([last, *givers]))
 
 
