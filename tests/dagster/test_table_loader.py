@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ConfigError
 from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
 from kgs_dagster.table_loader import TableLoader
@@ -82,7 +83,8 @@ def test_of_newest_rows_those_that_deletion_vectors_delete_are_not_there(loader,
     table.replace([rows], {"kgs/latest/x": 1})
     newer = rows.slice(4, 1).set_column(2, "_offset", pa.array([99]))
     table.load(rows.schema)
-    table.merge(newer.append_column(DELETED, pa.array([False])), ["k"], "offset", {"kgs/latest/x": 2})
+    changes = newer.append_column(DELETED, pa.array([False]))
+    table.apply(key_merge(table.files, changes, ["k"], "offset", table.schema), {"kgs/latest/x": 2})
     found = loaded(loader, ("g", "lake", "gold", "orders"), pa.Table)
     assert found.schema == rows.schema
     assert dict(zip(found["k"].to_pylist(), found["_offset"].to_pylist(), strict=True)) == {

@@ -89,7 +89,7 @@ class NewestRowsUpkeep:
             except BaseException as e:  # noqa: BLE001 - a panic of Rust is no `Exception`; all others go on, the lag tells
                 problem = one_line(e)
             if problem and problem != self._problems.get(table):
-                _log.warning("table %s: newest rows are not up to date: %s", table, problem)
+                _log.warning("table=%s newest rows are not up to date: %s", table, problem)
             self._problems[table] = problem
             self._failures[table] = self._failures[table] + 1 if problem else 0
             wait_s = _every_s(spec.rule)
