@@ -124,5 +124,5 @@ def test_a_rule_is_refused_or_its_newest_rows_are_proven(tmp_path, monkeypatch, 
     if refused:
         assert refused.startswith(("newest_rows: ", "topic t: ")), refused
         return
-    proof = prove(found, spec)
+    (proof,) = prove(found, spec)
     assert (proof.ok, proof.rows > 0) == (True, True), proof
