@@ -126,7 +126,7 @@ def test_a_consumer_keeps_what_it_owns_up_to_date_and_looks_once_more(storage, s
     assert_latest(storage, {0: 40})
     sink.ingest({0: (40, 60)})
     (table,) = {spec.latest_table for spec in owned}
-    assert f"table {table}: newest rows are not up to date: the store is away" in caplog.text
+    assert f"table={table} newest rows are not up to date: a panic" in caplog.text
     keeper = NewestRowsUpkeep(settings, lambda: owned)
     keeper.look()
     sink.ingest({0: (60, 80)})
