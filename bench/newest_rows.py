@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.lake.derived.derived_table import DerivedTable
+from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
 
@@ -97,7 +98,8 @@ def _measure(lake: Path, keys: int, changes: int, merges: int, *, vectors: bool)
         given += _parquet_bytes(rows)
         began, cpu = time.perf_counter(), _cpu_s()
         table.load(SCHEMA)
-        table.merge(rows.append_column(DELETED, pa.repeat(False, len(rows))), ["id"], "offset", {APP: number + 1})  # noqa: FBT003
+        changed = rows.append_column(DELETED, pa.repeat(False, len(rows)))  # noqa: FBT003
+        table.apply(key_merge(table.files, changed, ["id"], "offset", table.schema), {APP: number + 1})
         table.load(SCHEMA)
         compacted += table.compact(2)
         took.append(time.perf_counter() - began)
