@@ -89,21 +89,30 @@ def test_every_command_that_touches_the_lake(
     pipeline.admin.create_topic(topic, 2)
     kgs: Callable[..., Result] = lambda *words: run(*words, "--config", str(pipeline.config))  # noqa: E731
     values = [json.dumps({"i": n % 3, "s": f"k{n % 10}"}).encode() for n in range(300)] + [b'{"i": "seven"}']
-    for _ in range(2):
+
+    def read() -> None:
         produce(kafka.bootstrap_servers, topic, values)
         with pipeline.consumer() as consumer:
             pipeline.wait_caught_up([topic])
             consumer.terminate()
+
+    read()
+    read()
     assert len(pipeline.rows(topic)) == 600
     for words, expected in (
         (("audit",), "  ok"),
         (("maintain",), f"{topic}: "),
         (("materialize",), f"{topic}_now"),
         (("redrive", topic, "--dry-run"), "wrong_type"),
+        (("erase", topic, "--where", "s = 'k3'", "--yes", "--now"), "60 records erased"),
+        (("audit",), "60 by kgs erase"),
     ):
         result = kgs(*words)
         print(result.output)
         assert result.exit_code == 0, (words, result.output)
         assert expected in result.output, (words, result.output)
-    assert len(pipeline.rows(f"{topic}_now")) == 10
-    assert len(pipeline.rows(topic)) == 600
+    assert {row["s"] for row in pipeline.rows(f"{topic}_now")} == {f"k{n}" for n in range(10) if n != 3}
+    assert len(pipeline.rows(topic)) == 540
+    read()
+    assert len(pipeline.rows(topic)) == 840
+    assert kgs("audit").exit_code == 0

@@ -65,6 +65,16 @@ class _Proof(LatestByKeyTable):
         if max(noted.get(f"{self._app(rows_now)}{ERASED}", 0), 0) != count_of(source.erased):
             problem = "records were erased since it was made: run kgs materialize"
             return DerivedAudit(self.name, self._spec.table, problem=problem)
+        try:
+            return self._judged(source, derived, noted)
+        except Exception as e:
+            if version == rows_now.version():
+                raise
+            cure = f"its source's version {version} may be cleaned away: run kgs materialize"
+            raise RuntimeError(f"{one_line(e)}: {cure}") from e
+
+    def _judged(self, source: SourceTable, derived: DeltaTable, noted: Mapping[str, int]) -> DerivedAudit:
+        then = source.rows
         schema = pa.schema([pa.field(f.name, plain(f.type)) for f in source.derived])
         self._derived = derived, schema
         tombstones, truncated = self._tombstones(noted, source), source.truncated()
@@ -79,7 +89,7 @@ class _Proof(LatestByKeyTable):
             rows += found.height
             counts = self._compared(expected, found, source)
             missing, extra, differing = missing + counts[0], extra + counts[1], differing + counts[2]
-        return DerivedAudit(self.name, self._spec.table, version, rows, missing, extra, differing)
+        return DerivedAudit(self.name, self._spec.table, then.version(), rows, missing, extra, differing)
 
     def _compared(self, expected: pl.DataFrame, found: pl.DataFrame, source: SourceTable) -> tuple[int, int, int]:
         """How many keys are missing, and rows extra, and rows different."""

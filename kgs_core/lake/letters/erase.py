@@ -119,6 +119,8 @@ class Eraser:
         else:
             raise TransientError(f"table {done.table}: more and more records arrive that are meant: run it again")
         if now:
+            if done.newest:  # they are at a version whose files go
+                self._renew()
             tables = [*self._row_tables(), spec.dead_letters_table, *(spec.derived_tables if done.newest else ())]
             done.vacuumed = sum(self._lake.vacuum_replaced(name) for name in tables)
         else:

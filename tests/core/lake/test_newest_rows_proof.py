@@ -16,6 +16,7 @@ from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
 from kgs_core.lake.files.ended_rows import note_ended
 from kgs_core.lake.files.places import PartitionKey
+from kgs_core.lake.topics.factory import open_lake
 from kgs_core.model import TopicId
 from tests.core.lake.newest import assert_latest, materialized, proven, settings_of
 from tests.kgs_yaml import LONGS, kgs_yaml
@@ -65,6 +66,11 @@ def test_what_came_since_and_what_was_never_made_is_no_fault_and_no_proof(storag
     sink.ingest({0: (20, 40)})
     assert proven(storage).ok
     assert "run kgs materialize" in proven(storage, order="timestamp").problem
+    DeltaTable(storage.uri("t")).optimize.compact()
+    open_lake(settings_of(storage).lake).vacuum_replaced("t")
+    assert "may be cleaned away: run kgs materialize" in proven(storage).problem
+    materialized(storage)
+    assert proven(storage).ok
 
 
 def test_merges_beside_an_audit_are_no_finding(storage, sink, monkeypatch):
