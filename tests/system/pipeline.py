@@ -98,11 +98,10 @@ class Pipeline:
         self.folder = folder
         self.bootstrap = bootstrap
         self.config = folder / "kgs.yaml"
-        lake = {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"}
         self._tree: dict[str, Any] = {
             "group": f"group-{folder.name}"[:100],
             "kafka": kafka or {"bootstrap_servers": bootstrap},
-            "lake": {**lake, "mask_secret": "0123456789abcdef"},
+            "lake": {"root": storage.root, "storage_options": dict(storage.options)} if storage else {"root": "lake"},
             "registry": {"url": registry},
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
@@ -115,7 +114,9 @@ class Pipeline:
 
     def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
         """Have consumers that are started from now on go by these rules."""
-        self.config.write_text(yaml.safe_dump({**self._tree, "topics": [dict(rule) for rule in rules]}))
+        secret = {"mask_secret": "0123456789abcdef"} if any("mask" in rule for rule in rules) else {}
+        tree = {**self._tree, "lake": {**self._tree["lake"], **secret}, "topics": [dict(rule) for rule in rules]}
+        self.config.write_text(yaml.safe_dump(tree))
 
     @contextmanager
     def consumer(

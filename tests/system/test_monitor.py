@@ -24,7 +24,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.monitor import Monitor
 from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import load_history, topic_name
-from kgs_core.monitor.speeds import Measurement, Verdict
+from kgs_core.monitor.speeds import Measure, Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
 from tests.system.pipeline import json_values, produce
 from tests.topics import delete_topic
@@ -64,9 +64,10 @@ def test_speeds_are_the_growth_of_the_segment_files(
             admin.create_topic(tp.topic, 1)
             running.enter_context(KnownLoad(kafka.bootstrap_servers, tp.topic, steady(codecs[codec]), codec))
         growth = running.enter_context(SegmentGrowth(dict.fromkeys(tps.values(), folder)))
-        monitor = running.enter_context(
-            Monitor(settings_of(kafka.bootstrap_servers, topic_prefix, measure=way), publish=False)
-        )
+        settings = settings_of(kafka.bootstrap_servers, topic_prefix)
+        sizes = PartitionSizes(settings)
+        sizes.measure = Measure(way)
+        monitor = running.enter_context(Monitor(settings, publish=False, sizes=sizes))
         found = run_until(monitor, lambda _: monitor.is_full)
     last = found[-1]
     first = next(m for m in found if m.reading.time_s >= last.reading.time_s - MONITOR["window_s"])

@@ -47,8 +47,10 @@ def test_a_group_of_the_former_version_is_replaced_one_by_one(
     released: Path, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     """Consumers of 0.1 read on under a controller of this version, until each has given way to one of it."""
-    sections = {"packing": {**SECTIONS["packing"], "spare_consumers": 1}, "monitor": {"window_s": 12.0}}
-    rig = Rig(tmp_path, kafka, f"{topic_prefix}load", **sections)
+    topic = f"{topic_prefix}load"
+    packing = {**SECTIONS["packing"], "spare_consumers": 1}
+    known = {"packing": packing, "monitor": {"window_s": 12.0}, "topics": [{"topic": topic}]}  # to 0.1
+    rig = Rig(tmp_path, kafka, topic, **known)
     former = {**environ(), "KGS_BATCH_RUNNER": os.environ["KGS_BATCH_RUNNER"]}
     try:
         with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM):
