@@ -114,9 +114,8 @@ class Pipeline:
 
     def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
         """Have consumers that are started from now on go by these rules."""
-        secret = {"mask_secret": "0123456789abcdef"} if any("mask" in rule for rule in rules) else {}
-        tree = {**self._tree, "lake": {**self._tree["lake"], **secret}, "topics": [dict(rule) for rule in rules]}
-        self.config.write_text(yaml.safe_dump(tree))
+        self._tree["lake"] |= {"mask_secret": "0123456789abcdef"} if any("mask" in rule for rule in rules) else {}
+        self.config.write_text(yaml.safe_dump({**self._tree, "topics": [dict(rule) for rule in rules]}))
 
     @contextmanager
     def consumer(
