@@ -101,7 +101,8 @@ def test_every_value_is_a_row_while_its_registry_changes_dies_and_comes_back(
     request: pytest.FixtureRequest,
 ) -> None:
     topic = f"{topic_prefix}{kind.__name__}"
-    client = SchemaRegistryClient({"url": registry.url})
+    # It waits for ever unless told; a request that the registry forgets is asked again
+    client = SchemaRegistryClient({"url": registry.url, "timeout": 10})
     request.addfinalizer(client.close)
     rule, value, key = kind(client, topic)
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **rule}], registry=registry.url)
