@@ -16,19 +16,16 @@ import pyarrow.compute as pc
 from kgs_core.config import Settings, TableSpec
 from kgs_core.lake.delta.table_changes import ChangesLostError
 from kgs_core.lake.derived.interpretation import MARKED, Truncate, in_order
-from kgs_core.lake.derived.kept_values import KEPT, ROW
-from kgs_core.lake.derived.key_merge import FILE, KeyMerge, rows_with_keys
+from kgs_core.lake.derived.kept_values import GROUP, KEPT, ROW, by_key
+from kgs_core.lake.derived.key_merge import FILE, KeyMerge, rows_at, rows_with_keys
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, Materialization
-from kgs_core.lake.derived.live_file import bounds_of
-from kgs_core.lake.derived.newest_rows import DELETED, of_part
+from kgs_core.lake.derived.newest_rows import as_changes, has_key, of_part, ordered
 from kgs_core.lake.derived.source_table import SourceTable
 from kgs_core.lake.derived.versions import (
-    GROUP,
     NOT_TRUNCATED,
     NUMBER,
     TRUNCATED,
     VALID_TO,
-    by_key,
     versions,
     with_truncates,
 )
@@ -55,7 +52,7 @@ class HistoryTable(LatestByKeyTable):
         if late.height:
             if self._latest.deletes == "remove":
                 raise ChangesLostError("changes came that are older than those before them")
-            former = former.filter(pa.array(~_has_key(former, late)))
+            former = former.filter(pa.array(~has_key(former, late.to_arrow())))
             stable = former.num_rows
             former = pa.concat_tables([former, self._rows_of_keys(late, rows, source, is_late=True)])
         both = pa.concat_tables([former.select(rows.column_names), rows])
@@ -70,30 +67,14 @@ class HistoryTable(LatestByKeyTable):
     def _rows_of_keys(self, keys: pl.DataFrame, changes: pa.Table, source: SourceTable, *, is_late: bool) -> pa.Table:
         """Rows of these keys that hold now, or all of them, as changes; with their places."""
         table = self._target.schema
-        columns, bounds = (
-            pa.schema([table.field(name) for name in (*self._key, VALID_TO.name)]),
-            bounds_of(keys.to_arrow()),
-        )
-        found = [
-            table.empty_table()
-            .append_column(FILE, pa.array([], pa.int64()))
-            .append_column(ROW, pa.array([], pa.int64()))
-        ]
-        for number, file in enumerate(self._target.files):
-            if not keys.height or not file.may_hold(bounds) or (file.is_closed and not is_late):
-                continue
-            places = rows_with_keys(file, number, columns, keys)
-            places = places if is_late else places.filter(pl.col(VALID_TO.name).is_null())
-            if places.height:
-                rows = file.all_rows(table).take(places[ROW].to_arrow())
-                found.append(
-                    rows.append_column(FILE, places[FILE].to_arrow()).append_column(ROW, places[ROW].to_arrow())
-                )
-        rows = pa.concat_tables(found)
-        kept = pa.nulls(rows.num_rows, changes.schema.field(KEPT).type)
+        columns = pa.schema([table.field(name) for name in (*self._key, VALID_TO.name)])
+        files = [(n, file) for n, file in enumerate(self._target.files) if is_late or not file.is_closed]
+        places = rows_with_keys(files, columns, keys)
+        places = places if is_late else places.filter(pl.col(VALID_TO.name).is_null())
+        rows = as_changes(rows_at(self._target.files, places, table))
         if is_late and self._latest.deletes == "column":
-            kept = pc.if_else(rows[MARKED.name], source.reading.kept_by_deletes(changes), kept)
-        rows = rows.append_column(DELETED, pa.repeat(pa.scalar(value=False), rows.num_rows)).append_column(KEPT, kept)
+            kept = pc.if_else(rows[MARKED.name], source.reading.kept_by_deletes(changes), rows[KEPT])
+            rows = rows.set_column(rows.column_names.index(KEPT), KEPT, kept)
         return rows.cast(
             pa.schema([changes.schema.field(f.name) if f.name in changes.column_names else f for f in rows.schema])
         )
@@ -101,9 +82,9 @@ class HistoryTable(LatestByKeyTable):
     def _late(self, former: pa.Table, changes: pa.Table) -> pl.DataFrame:
         """Keys of which a change is older than the row that holds now."""
         both = pa.concat_tables([former.select(changes.column_names), changes])
-        ordered = by_key(both, self._key, self._latest.order)
+        of_keys = by_key(ordered(both, self._key, self._latest.order), self._key)
         is_not_first = pl.col(ROW) != pl.col(ROW).first().over(GROUP)
-        return ordered.filter(is_not_first & (pl.col(ROW) < former.num_rows)).select(self._key).unique()
+        return of_keys.filter(is_not_first & (pl.col(ROW) < former.num_rows)).select(self._key).unique()
 
     def _end_erased(self, source: SourceTable, apps: tuple[str, str], done: Materialization) -> None:  # noqa: ARG002
         if self._noted_erased(apps[0]) != count_of(source.erased):
@@ -126,11 +107,3 @@ class HistoryTable(LatestByKeyTable):
 
         rows = with_truncates(pa.concat_tables(changes), *how, times, deletes_of)
         return versions(rows.drop_columns([TRUNCATED]), *how).select(source.derived.names)
-
-
-def _has_key(rows: pa.Table, keys: pl.DataFrame) -> np.ndarray:
-    """Of each row, whether it has one of the keys."""
-    there = pl.DataFrame(pl.from_arrow(rows.select(keys.columns))).with_row_index(ROW)
-    has = np.zeros(rows.num_rows, bool)
-    has[there.join(keys, on=keys.columns, how="semi")[ROW].to_numpy()] = True
-    return has

@@ -25,7 +25,7 @@ from kgs_core.lake.derived.changes.events import Events, RowChange, is_value_col
 from kgs_core.lake.derived.changes.source_order import SOURCE_POSITION
 from kgs_core.lake.derived.changes.source_time import times_of
 from kgs_core.lake.derived.changes.types import as_type, type_of
-from kgs_core.lake.derived.kept_values import KEPT
+from kgs_core.lake.derived.kept_values import KEPT, none_kept
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.derived.versions import NOT_TRUNCATED, TRUNCATED, VALID_FROM, VALID_TO
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
@@ -159,13 +159,8 @@ class Interpretation:
         """Rows that delete the keys of these."""
         beside = [f.name for f in (*_BESIDE, *self._mark) if f.name in rows.column_names]
         whole = rows.drop_columns(beside).append_column(_BESIDE[0], pa.repeat(pa.scalar(value=True), rows.num_rows))
-        found = self._marked(whole.append_column(_BESIDE[1], _empty_lists(rows.num_rows)))
+        found = self._marked(whole.append_column(_BESIDE[1], none_kept(rows.num_rows)))
         return found.select(rows.column_names) if beside else found
-
-    def former(self, rows: pa.Table) -> pa.Table:
-        """Rows of the derived table, as if they were read."""
-        stays = pa.repeat(pa.scalar(value=False), rows.num_rows)
-        return rows.append_column(_BESIDE[0], stays).append_column(_BESIDE[1], _empty_lists(rows.num_rows))
 
     def without_truncated(self, rows: pa.Table, truncated: Iterable[Truncate]) -> pa.Table:
         """Rows without those that a truncate came behind, or with these as deleted; for a history, with its number."""
@@ -199,7 +194,7 @@ class Interpretation:
         deleted = rows["value"].is_null() if has_nulls else pa.repeat(pa.scalar(value=False), rows.num_rows)
         rows = self._timed(rows, rows["_timestamp"]) if self.is_history else rows
         rows = rows.append_column(_BESIDE[0], deleted)
-        return Interpreted(rows.append_column(_BESIDE[1], _empty_lists(rows.num_rows)))
+        return Interpreted(rows.append_column(_BESIDE[1], none_kept(rows.num_rows)))
 
     def _changes(self, rows: pa.Table) -> Interpreted:
         newest, beside = self.newest, {*self.rule.key_columns, *self.rule.headers, *self.rule.topic_columns}
@@ -295,14 +290,10 @@ def _of_record_key(rows: pa.Table, prefix: str, name: str) -> pa.ChunkedArray | 
     return None
 
 
-def _empty_lists(count: int) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
-
-
 def _lists_of(masks: Mapping[str, pa.Array], count: int) -> pa.Array:
     """Row -> names of the masks that are true for it."""
     if not masks:
-        return _empty_lists(count)
+        return none_kept(count)
     which = np.stack([np.asarray(mask) for mask in masks.values()], axis=1)
     names = np.array(list(masks), object)[np.nonzero(which)[1]]
     offsets = np.concatenate([[0], np.cumsum(which.sum(axis=1))]).astype(np.int32)

@@ -12,8 +12,20 @@ if TYPE_CHECKING:
     import polars as pl
 Places = np.ndarray[Any, np.dtype[Any]]
 
-KEPT, ROW, _GROUP = "columns kept", "number of the row", "number of the key"
+KEPT, ROW, GROUP = "columns kept", "number of the row", "number of its key"
 """Columns beside those of a table: names of the columns whose former value a row keeps; and of this reading."""
+
+
+def none_kept(count: int) -> pa.Array:
+    """Of so many rows that none keeps anything."""
+    return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string()))
+
+
+def by_key(ordered: "pl.DataFrame", key: Sequence[str]) -> "pl.DataFrame":
+    """The same by key, with its `GROUP`."""
+    import polars as pl
+
+    return ordered.with_columns(pl.struct(key).rank("dense").alias(GROUP)).sort(GROUP, maintain_order=True)
 
 
 def kept_values(
@@ -26,10 +38,8 @@ def kept_values(
     Args:
         ordered: numbers and keys of those that have a key, the oldest first.
     """
-    import polars as pl
-
-    by_key = ordered.with_columns(pl.struct(key).rank("dense").alias(_GROUP)).sort(_GROUP, maintain_order=True)
-    number, group = by_key[ROW].to_numpy(), by_key[_GROUP].to_numpy()
+    of_keys = by_key(ordered, key)
+    number, group = of_keys[ROW].to_numpy(), of_keys[GROUP].to_numpy()
     first = np.searchsorted(group, group)  # of each one's key
     lists = rows[KEPT].combine_chunks()
     of_row, names = pc.list_parent_indices(lists).to_numpy(), lists.flatten()

@@ -34,7 +34,7 @@ from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.interpretation import MARKED, Truncate, note_of, noted_truncates
 from kgs_core.lake.derived.kept_values import KEPT
 from kgs_core.lake.derived.key_merge import KeyMerge, key_merge
-from kgs_core.lake.derived.newest_rows import DELETED, as_oldest, has_key, needed, newest, of_part
+from kgs_core.lake.derived.newest_rows import DELETED, as_changes, as_oldest, has_key, needed, newest, of_part
 from kgs_core.lake.derived.source_table import SourceTable
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.places import count_of
@@ -241,7 +241,7 @@ class LatestByKeyTable:
     ) -> pa.Table:
         """The newest row of each key of a part of the keys: its number, and how many there are."""
         kept = None
-        former = self._givers(source) if source.former_gives else ()
+        former = self._givers() if source.former_gives else ()
         for rows in chain(self._all_changes(source, tombstones, truncated), former):
             mine = of_part(rows, self._key, *part)
             kept = needed(mine if kept is None else pa.concat_tables([kept, mine]), self._key, self._latest.order)
@@ -253,16 +253,16 @@ class LatestByKeyTable:
         """Of every row of the source, a file after the other; and of those that are left of ended ones."""
         yield source.reading.tombstones(tombstones)
         for rows in self._rows_kept(source):
-            yield source.reading.without_truncated(source.reading.former(rows), truncated)
+            yield source.reading.without_truncated(as_changes(rows), truncated)
         for file in files_of(source.rows):
             read = source.reading.read(source.read([file]))
             yield source.reading.without_truncated(read.rows, truncated)
 
-    def _givers(self, source: SourceTable) -> Iterator[pa.Table]:
+    def _givers(self) -> Iterator[pa.Table]:
         """The rows of the derived table as if they were older than all."""
         keeps = self._latest.changes is not None or self._latest.deletes == "column"
         for rows in self._former() if keeps else ():
-            yield source.reading.former(as_oldest(rows, self._key, self._latest.order))
+            yield as_changes(as_oldest(rows, self._key, self._latest.order))
 
     def _former(self) -> Iterator[pa.Table]:
         return self._target.all_rows()

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.lake.derived.kept_values import KEPT, ROW, Places, kept_values, with_kept_values
+from kgs_core.lake.derived.kept_values import KEPT, ROW, Places, kept_values, none_kept, with_kept_values
 from kgs_core.lake.files.row_digests import row_digests
 
 if TYPE_CHECKING:
@@ -32,34 +32,34 @@ def newest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
 
     A column that such a row keeps (`KEPT`) has the value of the row before it that has one, if there is any.
     """
-    ordered = _ordered(rows, key, order)
-    rows = with_kept_values(rows, ordered, key) if may_keep(rows) else rows
-    return _rows_at(rows, _last(ordered, key))
+    oldest_first = ordered(rows, key, order)
+    rows = with_kept_values(rows, oldest_first, key) if may_keep(rows) else rows
+    return _rows_at(rows, _last(oldest_first, key))
 
 
 def needed(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     """The rows that `newest` makes its rows of, now or with more rows of any age: give it these once all are there."""
-    ordered = _ordered(rows, key, order)
-    last = _last(ordered, key)
+    oldest_first = ordered(rows, key, order)
+    last = _last(oldest_first, key)
     if not may_keep(rows):
         return _rows_at(rows, last)
     is_last = np.zeros(rows.num_rows, dtype=bool)
     is_last[last] = True
-    givers = [givers[is_last[takers]] for _, takers, givers, _ in kept_values(rows, ordered, key)]
+    givers = [givers[is_last[takers]] for _, takers, givers, _ in kept_values(rows, oldest_first, key)]
     return _rows_at(rows, np.concatenate([last, *givers]))
 
 
-def _ordered(rows: pa.Table, key: Sequence[str], order: str) -> "pl.DataFrame":
-    """Numbers and keys of the rows that have one, the oldest first."""
+def ordered(rows: pa.Table, key: Sequence[str], order: str, more: Sequence[str] = ()) -> "pl.DataFrame":
+    """Numbers (`ROW`), keys and some columns of the rows that have a key, the oldest first."""
     import polars as pl
 
-    columns = [*dict.fromkeys([*key, *ORDERS[order]])]
+    columns = [*dict.fromkeys([*key, *ORDERS[order], *more])]
     index = pl.DataFrame(pl.from_arrow(rows.select(columns))).with_row_index(ROW)
     return index.drop_nulls(list(key)).sort(*ORDERS[order], nulls_last=False, maintain_order=True)
 
 
-def _last(ordered: "pl.DataFrame", key: Sequence[str]) -> Places:
-    return ordered.unique(subset=list(key), keep="last", maintain_order=True)[ROW].to_numpy()
+def _last(oldest_first: "pl.DataFrame", key: Sequence[str]) -> Places:
+    return oldest_first.unique(subset=list(key), keep="last", maintain_order=True)[ROW].to_numpy()
 
 
 def may_keep(rows: pa.Table) -> bool:
@@ -82,6 +82,12 @@ def has_key(rows: pa.Table, keys: pa.Table) -> npt.NDArray[np.bool_]:
     found = np.zeros(rows.num_rows, np.bool_)
     found[index.join(pl.DataFrame(pl.from_arrow(keys)), on=names, how="semi")[ROW].to_numpy()] = True
     return found
+
+
+def as_changes(rows: pa.Table) -> pa.Table:
+    """Rows of the derived table, as if they were read."""
+    stays = pa.repeat(pa.scalar(value=False), rows.num_rows)
+    return rows.append_column(DELETED, stays).append_column(KEPT, none_kept(rows.num_rows))
 
 
 def as_oldest(rows: pa.Table, key: Sequence[str], order: str) -> pa.Table:

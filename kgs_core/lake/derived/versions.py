@@ -7,26 +7,22 @@ of the same time and values as the one before it is that one, delivered again.
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.derived.kept_values import KEPT, ROW, with_kept_values
-from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, may_keep
+from kgs_core.lake.derived.kept_values import GROUP, KEPT, ROW, by_key, with_kept_values
+from kgs_core.lake.derived.newest_rows import DELETED, may_keep, ordered
 from kgs_core.lake.files.row_digests import row_digests
 from kgs_core.lake.files.row_schema import IDENTITY, TIMESTAMP
-
-if TYPE_CHECKING:
-    import polars as pl
 
 VALID_FROM, VALID_TO = pa.field("_valid_from", TIMESTAMP), pa.field("_valid_to", TIMESTAMP)
 """Columns of a history; a row holds now where the second is null."""
 TRUNCATED, NOT_TRUNCATED = "number of the truncate", -1
 """Column beside those of a history: the first truncate behind the change."""
-NUMBER, GROUP, _LIFE = "number of the change", "number of its key", "number of the key's life"
+NUMBER, _LIFE = "number of the change", "number of the key's life"
 _NO_VALUES = (*IDENTITY, "_timestamp", "_headers", VALID_FROM.name, KEPT, TRUNCATED)
 
 
@@ -45,21 +41,21 @@ def versions(changes: pa.Table, key: Sequence[str], order: str) -> pa.Table:
     import polars as pl
 
     _require_times(changes)
-    ordered = by_key(changes, key, order, [DELETED, VALID_FROM.name])
-    gone = ordered[DELETED].to_numpy()
-    ordered = ordered.with_columns(pl.Series(_LIFE, np.cumsum(gone) - gone))
+    of_keys = by_key(ordered(changes, key, order, [DELETED, VALID_FROM.name]), key)
+    gone = of_keys[DELETED].to_numpy()
+    of_keys = of_keys.with_columns(pl.Series(_LIFE, np.cumsum(gone) - gone))
     if may_keep(changes):  # not from before a delete
-        changes = with_kept_values(changes, ordered.select(ROW, *key, _LIFE), [*key, _LIFE])
-    ordered = ordered.with_columns(pl.col(VALID_FROM.name).cum_max().over(GROUP, _LIFE))
+        changes = with_kept_values(changes, of_keys.select(ROW, *key, _LIFE), [*key, _LIFE])
+    of_keys = of_keys.with_columns(pl.col(VALID_FROM.name).cum_max().over(GROUP, _LIFE))
     values = changes.select([name for name in changes.column_names if name not in _NO_VALUES])
-    digests = row_digests(values)[ordered[ROW].to_numpy()]
-    ordered = ordered.with_columns(pl.Series("digest", digests))
+    digests = row_digests(values)[of_keys[ROW].to_numpy()]
+    of_keys = of_keys.with_columns(pl.Series("digest", digests))
     same = pl.all_horizontal(
         *(pl.col(name).eq_missing(pl.col(name).shift()) for name in (GROUP, _LIFE, VALID_FROM.name, "digest"))
     )
-    ordered = ordered.filter(~same if ordered.height else pl.lit(value=True))
+    of_keys = of_keys.filter(~same if of_keys.height else pl.lit(value=True))
     following = pl.col(VALID_FROM.name).shift(-1).over(GROUP)
-    rows = ordered.with_columns(following.alias(VALID_TO.name)).filter(~pl.col(DELETED)).sort(ROW)
+    rows = of_keys.with_columns(following.alias(VALID_TO.name)).filter(~pl.col(DELETED)).sort(ROW)
     numbers = rows[ROW].to_numpy()
     is_row = np.zeros(changes.num_rows, bool)
     is_row[numbers] = True
@@ -85,25 +81,15 @@ def with_truncates(
     """
     if not times:
         return changes
-    ordered = by_key(changes, key, order, [TRUNCATED])
-    truncate, group = ordered[TRUNCATED].to_numpy(), ordered[GROUP].to_numpy()
+    of_keys = by_key(ordered(changes, key, order, [TRUNCATED]), key)
+    truncate, group = of_keys[TRUNCATED].to_numpy(), of_keys[GROUP].to_numpy()
     is_last = np.ones(len(group), bool)
     is_last[:-1] = (group[1:] != group[:-1]) | (truncate[1:] != truncate[:-1])
     chosen = is_last & (truncate != NOT_TRUNCATED)
-    copies = changes.take(pa.array(ordered[ROW].to_numpy()[chosen]))
+    copies = changes.take(pa.array(of_keys[ROW].to_numpy()[chosen]))
     at = copies.column_names.index(VALID_FROM.name)
     of_truncate = pa.array(times, TIMESTAMP).take(pa.array(truncate[chosen]))
     return pa.concat_tables([changes, deletes_of(copies.set_column(at, VALID_FROM, of_truncate))])
-
-
-def by_key(changes: pa.Table, key: Sequence[str], order: str, more: Sequence[str] = ()) -> "pl.DataFrame":
-    """Number (`ROW`), `GROUP` and some columns of the changes that have a key: by key, the oldest of each first."""
-    import polars as pl
-
-    columns = [*dict.fromkeys([*key, *ORDERS[order], *more])]
-    index = pl.DataFrame(pl.from_arrow(changes.select(columns))).with_row_index(ROW).drop_nulls(list(key))
-    ordered = index.sort(*ORDERS[order], nulls_last=False, maintain_order=True)
-    return ordered.with_columns(pl.struct(key).rank("dense").alias(GROUP)).sort(GROUP, maintain_order=True)
 
 
 def _require_times(changes: pa.Table) -> None:
