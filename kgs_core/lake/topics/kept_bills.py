@@ -9,14 +9,11 @@ import re
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, NamedTuple
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Any, NamedTuple
 
 from kgs_core.config import Settings
-from kgs_core.errors import PermanentError
+from kgs_core.errors import PermanentError, one_line
 from kgs_core.lake.files.storage import Storage
 
 BILL_FOLDER = "_kgs_bills"
@@ -25,35 +22,6 @@ _ATTEMPTS = 3
 _PARTIAL = "."
 _PARTIAL_LEFT = timedelta(hours=1)
 """Age from which a partial file is left over: its writer was killed."""
-_Known = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class _BilledWay:
-    name: str
-    consumer_hours: float | None
-
-
-@dataclass(frozen=True)
-class _Moves:
-    moved: int = 0
-    iterations: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Fields of a kept bill that its readers rely on."""
-
-    since: str
-    known_s: _Known
-    compared_s: _Known
-    used_consumer_hours: float | None
-    compared: list[_BilledWay]
-    used_cost: float | None = None
-    moves: _Moves | None = None
-
-
-_FORM = TypeAdapter(_Kept)
 
 
 class _File(NamedTuple):
@@ -148,12 +116,9 @@ class KeptBills:
 
     def _bill_in(self, text: bytes, file: _File) -> dict[str, Any]:
         try:
-            _FORM.validate_json(text, strict=True)
-        except ValidationError as e:
-            first = e.errors(include_url=False, include_context=False, include_input=False)[0]
-            why = ": ".join([*map(str, first["loc"]), first["msg"]])
-            raise PermanentError(f"{self._path(file.name)}: is not a bill ({why}): remove it") from e
-        return dict(json.loads(text))
+            return {**json.loads(text)}
+        except (ValueError, TypeError, RecursionError) as e:
+            raise PermanentError(f"{self._path(file.name)}: is not a bill ({one_line(e)}): remove it") from e
 
     def _write(self, file: _File, content: bytes) -> None:
         filesystem, path = self._storage.filesystem(), self._path(file.name)

@@ -1,6 +1,5 @@
 """Bills that are kept: the better one stays, whatever fails or is killed."""
 
-import json
 import os
 from contextlib import contextmanager
 from datetime import date
@@ -40,17 +39,7 @@ def test_the_bill_that_knows_more_stays(kept):
     assert kept.load(DAY) == bill(7200.0)
 
 
-def text_of(**more):
-    return json.dumps({**bill(60.0), **more})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "{", "[]", "{}", text_of(known_s=None), text_of(known_s="60"), text_of(compared=None),
-        text_of(used_cost="1"), text_of(compared=[{"name": "kafka"}]), text_of(moves={"moved": "none"}), "[" * 100_000,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000])
 def test_what_is_no_bill_is_named_and_makes_way(kept, folder, text):
     folder.mkdir(parents=True)
     (folder / "2026-11-01.86400-86400.json").write_text(text)
