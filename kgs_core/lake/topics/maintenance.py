@@ -1,6 +1,6 @@
 """Upkeep of all tables of a lake, by one process at a time."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from kgs_core.config import Settings, TableSpec
+from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.layout import layout_of
@@ -17,7 +17,7 @@ from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unkn
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.keep import end_aged
 from kgs_core.model import grouped
-from kgs_core.ports import PLAIN, Lake, TableLayout, Upkeep
+from kgs_core.ports import PLAIN, TableLayout, Upkeep
 from kgs_core.system.locks import process_lock
 
 LOCK_FILE = "_kgs_maintenance.lock"
@@ -57,47 +57,30 @@ def maintain_lake(
     with maintenance_lock(storage):
         if not dry_run:
             lake.remove_probes()
-        wanted = {name: each for name, each in layouts.items() if not only or name in only}
-        kept = {table: same for table, same in by_table.items() if same[0].rule.keep is not None and table in wanted}
-        problems, ended = _end_aged(lake, settings.group, kept, dry_run=dry_run)
-        problems += _maintain_each(
-            lake, wanted, lambda upkeep: done(replace(upkeep, ended=ended.get(upkeep.table, 0))), dry_run=dry_run
-        )
+        problems: list[PortError] = []
+        for name in [table for table in layouts if not only or table in only]:
+            ended, upkeep, fill_it = 0, None, by_table.get(name, [])
+            with _noted(problems, name):
+                if fill_it and fill_it[0].rule.keep is not None:
+                    ended = end_aged(lake, settings.group, fill_it, datetime.now(UTC), dry_run=dry_run)
+            with _noted(problems, name):
+                upkeep = lake.maintain(name, layouts[name], dry_run=dry_run)
+            if upkeep is not None:
+                done(replace(upkeep, ended=ended))
     problems += [each.error for each in unread] if not only else []
     if problems:
         raise type(problems[0])("; ".join(str(problem) for problem in problems))
 
 
-def _end_aged(
-    lake: Lake, group: str, kept: Mapping[str, Sequence[TableSpec]], *, dry_run: bool
-) -> tuple[list[PortError], dict[str, int]]:
-    """The errors of tables that failed, and the numbers of records that have ended."""
-    problems: list[PortError] = []
-    ended: dict[str, int] = {}
-    for table, specs in kept.items():
-        try:
-            ended[table] = end_aged(lake, group, specs, datetime.now(UTC), dry_run=dry_run)
-        except PortError as e:
-            problems.append(e)
-        except Exception as e:  # noqa: BLE001 - of deltalake, or a file that was rewritten and vacuumed meanwhile
-            problems.append(TransientError(f"table {table}: keep: {one_line(e)}: run it again"))
-    return problems, ended
-
-
-def _maintain_each(
-    lake: Lake, layouts: Mapping[str, TableLayout], done: Callable[[Upkeep], None], *, dry_run: bool
-) -> list[PortError]:
-    """Maintain each table; returns the errors of those that failed."""
-    problems: list[PortError] = []
-    for name, layout in layouts.items():
-        try:
-            upkeep = lake.maintain(name, layout, dry_run=dry_run)
-        except PortError as e:  # a table that is broken must not let all others rot
-            problems.append(e)
-            continue
-        if upkeep is not None:
-            done(upkeep)
-    return problems
+@contextmanager
+def _noted(problems: list[PortError], table: str) -> Iterator[None]:
+    """Note the error of a table: one that is broken must not let all others rot."""
+    try:
+        yield
+    except PortError as e:
+        problems.append(e)
+    except Exception as e:  # noqa: BLE001 - of deltalake, or a file that was rewritten and vacuumed meanwhile
+        problems.append(TransientError(f"table {table}: {one_line(e)}: run it again"))
 
 
 def _is_there(storage: Storage) -> bool:
