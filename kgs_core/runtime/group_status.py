@@ -11,7 +11,7 @@ from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
 from kgs_core.group.topics.topics import GroupTopics
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.kafka.admin import admin_of
-from kgs_core.lake.derived.lag import newest_rows_lags
+from kgs_core.lake.derived.upkeep import newest_rows_lags
 from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView

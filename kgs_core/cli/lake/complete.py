@@ -59,7 +59,7 @@ def complete(
 
     That is the first unread record's time, or now where all is read, less `complete_hours.lateness_s` of the rule (60 s
     where it has none): so much later than its timestamp a record may come. Of the tables that you name it also says
-    how much later the newest rows really came. Changes nothing; may run beside consumers.
+    how much later the latest rows really came. Changes nothing; may run beside consumers.
 
     Exit status: 0 known, with --at complete; 1 not known, not complete, or no table; 2 usage or configuration.
     """

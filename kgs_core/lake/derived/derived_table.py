@@ -33,12 +33,9 @@ from kgs_core.lake.derived.deletion_vectors import Rows, path_of, remove_old_vec
 from kgs_core.lake.derived.files_in_log import live_files, removed, replaced_vectors
 from kgs_core.lake.derived.key_merge import KeyMerge
 from kgs_core.lake.derived.live_file import LiveFile, small_and_worn
-from kgs_core.lake.derived.newest_rows import has_key
 from kgs_core.lake.derived.versions import VALID_TO
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.parquet_writer import write_table
-from kgs_core.lake.files.places import Places, is_among
-from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import FileWritten
 from kgs_core.system.failpoints import failpoint
@@ -136,38 +133,21 @@ class DerivedTable:
         """Its files."""
         return self._files
 
-    def apply(self, merge: KeyMerge, positions: Mapping[str, int]) -> None:
+    def apply(self, merge: KeyMerge, positions: Mapping[str, int], *, anew: bool = False) -> None:
         """Write what a merge of `files` does; nothing but the positions where it does nothing.
 
         Args:
             positions: application id -> version afterwards.
+            anew: write files anew also where a deletion vector could mark rows: what is marked is still in the store.
         """
         with self._writing():
-            actions, written = self._without(merge.gone)
+            actions, written = self._without(merge.gone, anew=anew)
             written += self._written(merge.rows)
         self._commit("MERGE", actions, positions, written)
 
     def all_rows(self) -> Iterator[pa.Table]:
         """Its rows, a file after the other."""
         return (file.rows(self._schema) for file in self._files)
-
-    def replace_keys(self, keys: pa.Table, rows: pa.Table, erased: Places, positions: Mapping[str, int]) -> None:
-        """Put rows in the place of all that have some keys, newer or not.
-
-        Files that have rows of these keys, or of erased records, are written anew, also where a deletion vector marks
-        them: what is marked is still in the store.
-        """
-        gone: dict[int, Rows] = {}
-        columns = pa.schema([self._schema.field(name) for name in dict.fromkeys([*IDENTITY, *keys.column_names])])
-        for number, file in enumerate(self._files):
-            there = file.all_rows(columns)
-            goes = is_among(there, erased) | has_key(there, keys)
-            if goes.any():
-                gone[number] = np.flatnonzero(goes)
-        with self._writing():
-            actions, written = self._without(gone, anew=True)
-            written += self._written(rows)
-        self._commit("MERGE", actions, positions, written)
 
     def compact(self, most: int) -> int:
         """Write small files, and those of which many rows are gone, as larger ones; how many times, at most `most`."""
@@ -186,7 +166,7 @@ class DerivedTable:
             remove_old_vectors(self._storage, self.name, live, old_s, lambda: replaced_vectors(self._log, version))
         return len(groups)
 
-    def _without(self, gone: Mapping[int, Rows], *, anew: bool = False) -> tuple[Actions, list[FileWritten]]:
+    def _without(self, gone: Mapping[int, Rows], *, anew: bool) -> tuple[Actions, list[FileWritten]]:
         """Actions by which rows go, and the files that are left of theirs, where these are written anew."""
         actions: Actions = [self._removed(self._files[number]) for number in gone]
         written: list[FileWritten] = []

@@ -17,7 +17,7 @@ from kgs_core.config import Settings, TableSpec
 from kgs_core.lake.delta.table_changes import ChangesLostError
 from kgs_core.lake.derived.interpretation import MARKED, Truncate, in_order
 from kgs_core.lake.derived.kept_values import GROUP, KEPT, ROW, by_key
-from kgs_core.lake.derived.key_merge import FILE, KeyMerge, rows_at, rows_with_keys
+from kgs_core.lake.derived.key_merge import FILE, KeyMerge, by_file, rows_at, rows_with_keys
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable, Materialization
 from kgs_core.lake.derived.newest_rows import as_changes, has_key, of_part, ordered
 from kgs_core.lake.derived.source_table import SourceTable
@@ -61,8 +61,7 @@ class HistoryTable(LatestByKeyTable):
         goes = np.ones(former.num_rows, bool)
         goes[found[NUMBER].filter(stays).to_numpy()] = False
         places = pl.DataFrame(pl.from_arrow(former.select([FILE, ROW]).filter(pa.array(goes))))
-        gone = {int(file): np.sort(part[ROW].to_numpy()) for (file,), part in places.group_by(FILE)}
-        return KeyMerge(gone, found.filter(pc.invert(stays)).select(table.names).cast(table))
+        return KeyMerge(by_file(places), found.filter(pc.invert(stays)).select(table.names).cast(table))
 
     def _rows_of_keys(self, keys: pl.DataFrame, changes: pa.Table, source: SourceTable, *, is_late: bool) -> pa.Table:
         """Rows of these keys that hold now, or all of them, as changes; with their places."""

@@ -16,7 +16,9 @@ from kgs_core.lake.delta.table_changes import ChangesLostError
 from kgs_core.lake.derived.deletion_vectors import Rows
 from kgs_core.lake.derived.kept_values import KEPT, ROW, with_kept_values
 from kgs_core.lake.derived.live_file import LiveFile, bounds_of
-from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, as_changes, may_keep, ordered
+from kgs_core.lake.derived.newest_rows import DELETED, ORDERS, as_changes, has_key, may_keep, ordered
+from kgs_core.lake.files.places import Places, is_among
+from kgs_core.lake.files.row_schema import IDENTITY
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,9 +65,6 @@ def key_merge(
         raise ChangesLostError("older rows came behind deletes, whose last values they may be")
     coming = np.sort(kept.filter(pl.col(FILE) == _NEW)[ROW].to_numpy())
     lost = both.filter(pl.col(FILE) != _NEW).join(kept.filter(pl.col(FILE) == _NEW), on=list(key), how="inner")
-    gone = {
-        int(file): np.sort(lost.filter(pl.col(FILE) == file)[ROW].to_numpy()) for file in lost[FILE].unique().sort()
-    }
     comes = np.zeros(changes.num_rows, np.bool_)
     comes[coming] = True
     come = changes.filter(pa.array(comes))  # by chunk: to take rows would make one array of all, of at most 2 GB
@@ -76,7 +75,12 @@ def key_merge(
         whole = pa.concat_tables([former, come.select(former.column_names).cast(former.schema)])
         come = with_kept_values(whole, ordered(whole, key, order), key).slice(former.num_rows)
     come = come.filter(pc.invert(come[DELETED]))
-    return KeyMerge(gone, come.select(table.names).cast(table))
+    return KeyMerge(by_file(lost), come.select(table.names).cast(table))
+
+
+def by_file(places: "pl.DataFrame") -> dict[int, Rows]:
+    """Number of a file -> numbers of its rows, sorted."""
+    return {int(file): np.sort(rows[ROW].to_numpy()) for (file,), rows in places.group_by(FILE)}
 
 
 def rows_with_keys(files: Iterable[tuple[int, LiveFile]], columns: pa.Schema, keys: "pl.DataFrame") -> "pl.DataFrame":
@@ -90,6 +94,17 @@ def rows_with_keys(files: Iterable[tuple[int, LiveFile]], columns: pa.Schema, ke
             same = there.join(keys, on=keys.columns, how="semi", maintain_order="left")
             found.append(same.filter(~pl.Series(np.isin(same[ROW].to_numpy(), file.deleted))))
     return pl.concat(found)
+
+
+def rows_of(files: Sequence[LiveFile], keys: pa.Table, places: Places, table: pa.Schema) -> dict[int, Rows]:
+    """Number of a file -> numbers of its rows that have one of these keys, or are at one of these places.
+
+    Also of those that no longer count, which are still in the store.
+    """
+    names = [*dict.fromkeys([*IDENTITY, *keys.column_names])]
+    read = (file.all_rows(pa.schema([table.field(name) for name in names])) for file in files)
+    found = {n: np.flatnonzero(is_among(rows, places) | has_key(rows, keys)) for n, rows in enumerate(read)}
+    return {n: rows for n, rows in found.items() if len(rows)}
 
 
 def rows_at(files: Sequence[LiveFile], places: "pl.DataFrame", table: pa.Schema) -> pa.Table:

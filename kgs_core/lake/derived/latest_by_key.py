@@ -33,10 +33,9 @@ from kgs_core.lake.derived.deletion_vectors import ForeignVectorError
 from kgs_core.lake.derived.derived_table import MARK, DerivedTable
 from kgs_core.lake.derived.interpretation import MARKED, Truncate, note_of, noted_truncates
 from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.key_merge import KeyMerge, key_merge
+from kgs_core.lake.derived.key_merge import KeyMerge, key_merge, rows_of
 from kgs_core.lake.derived.newest_rows import DELETED, as_changes, as_oldest, has_key, needed, newest, of_part
 from kgs_core.lake.derived.source_table import SourceTable
-from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.places import count_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.positions import CLOSED, AppIds, parse_app_id
@@ -207,9 +206,12 @@ class LatestByKeyTable:
         merged = self._merged(rows, source)
         failpoint("latest-read")
         self._target.apply(merged, positions)
-        self._target.load(source.derived)
+        self._landed(source, done)
+
+    def _landed(self, source: SourceTable, done: Materialization) -> None:
         failpoint("latest-merged")
         done.commits += 1
+        self._target.load(source.derived)
 
     def _merged(self, rows: pa.Table, source: SourceTable) -> KeyMerge:  # noqa: ARG002 - a history asks it
         """What the table becomes by these rows, of new files or of tombstones."""
@@ -232,9 +234,7 @@ class LatestByKeyTable:
         if self._noted_erased(apps[0]) > count_of(source.erased):
             raise RuntimeError("records were erased meanwhile")
         self._target.replace(parts, positions)
-        failpoint("latest-merged")
-        done.commits += 1
-        self._target.load(source.derived)
+        self._landed(source, done)
 
     def _newest_of(
         self, source: SourceTable, tombstones: pa.Table, truncated: list[Truncate], part: tuple[int, int]
@@ -245,9 +245,13 @@ class LatestByKeyTable:
         for rows in chain(self._all_changes(source, tombstones, truncated), former):
             mine = of_part(rows, self._key, *part)
             kept = needed(mine if kept is None else pa.concat_tables([kept, mine]), self._key, self._latest.order)
-        kept = newest(kept, self._key, self._latest.order)
-        kept = kept.filter(pc.invert(kept[DELETED])) if self._latest.deletes == "remove" else kept
+        kept = self._left(kept)
         return kept.filter(kept["_offset"].is_valid()).drop_columns([DELETED, KEPT])
+
+    def _left(self, rows: pa.Table) -> pa.Table:
+        """The newest row of each key that the table has."""
+        left = newest(rows, self._key, self._latest.order)
+        return left.filter(pc.invert(left[DELETED])) if self._latest.deletes == "remove" else left
 
     def _all_changes(self, source: SourceTable, tombstones: pa.Table, truncated: list[Truncate]) -> Iterator[pa.Table]:
         """Of every row of the source, a file after the other; and of those that are left of ended ones."""
@@ -302,16 +306,11 @@ class LatestByKeyTable:
             return
         source.know_kept()
         keys = source.keys_of_erased(apps[1], self._former())
-        tombstones = source.new_tombstones(apps[1], {}).rows
-        truncated = source.truncated()
-        every = self._all_changes(source, tombstones, truncated)
+        every = self._all_changes(source, source.new_tombstones(apps[1], {}).rows, source.truncated())
         parts = [rows.filter(pa.array(has_key(rows, keys))) for rows in every]
-        left = newest(pa.concat_tables(parts), self._key, self._latest.order)
-        left = left.filter(pc.invert(left[DELETED])) if self._latest.deletes == "remove" else left
+        left, table = self._left(pa.concat_tables(parts)), self._target.schema
         failpoint("latest-read")
-        positions = {f"{apps[0]}{ERASED}": count_of(source.erased)}
-        schema = pa.schema([pa.field(f.name, plain(f.type)) for f in source.derived])
-        self._target.replace_keys(keys, left.select(schema.names).cast(schema), source.erased, positions)
-        self._target.load(source.derived)
-        failpoint("latest-merged")
-        done.commits += 1
+        gone = rows_of(self._target.files, keys, source.erased, table)
+        merged = KeyMerge(gone, left.select(table.names).cast(table))
+        self._target.apply(merged, {f"{apps[0]}{ERASED}": count_of(source.erased)}, anew=True)
+        self._landed(source, done)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Iterable
 
 import pyarrow as pa
-from deltalake import QueryBuilder
 
 from kgs_core.config import Settings, TableSpec, TopicRule
 from kgs_core.errors import ConfigError, KgsError
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.derived.latest_by_key import Materialization
+from kgs_core.lake.derived.proof import rows_as_read
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown
 from kgs_core.lake.topics.factory import open_lake
@@ -61,8 +61,7 @@ def rows_of(settings: Settings, table: str) -> pa.Table:
     if found is None:
         raise ConfigError([f"table {table}: not there yet: a consumer makes it"])
     schema = pa.schema(found.schema())
-    batches = QueryBuilder().register("t", found).execute("select * from t")
-    return pa.concat_tables([schema.empty_table(), *(pa.table(b).select(schema.names).cast(schema) for b in batches)])
+    return pa.concat_tables([schema.empty_table(), *rows_as_read(found, schema)])
 
 
 def _by_derived_table(specs: Iterable[TableSpec]) -> dict[str, list[TableSpec]]:

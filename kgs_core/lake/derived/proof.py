@@ -129,7 +129,7 @@ class _Proof(LatestByKeyTable):
 
     def _found(self, derived: DeltaTable, schema: pa.Schema, part: tuple[int, int]) -> pl.DataFrame:
         """Key and digest of each row that a reader finds."""
-        read = (of_part(rows, self._key, *part) for rows in _rows_of(derived, schema))
+        read = (of_part(rows, self._key, *part) for rows in rows_as_read(derived, schema))
         return pl.concat([self._digests(rows, schema) for rows in (schema.empty_table(), *read)])
 
     def _digests(self, rows: pa.Table, schema: pa.Schema) -> pl.DataFrame:
@@ -153,7 +153,7 @@ class _Proof(LatestByKeyTable):
         return source
 
     def _former(self) -> Iterator[pa.Table]:
-        return _rows_of(*self._derived)
+        return rows_as_read(*self._derived)
 
     @property
     def _columns(self) -> list[str]:
@@ -170,7 +170,7 @@ class _HistoryProof(_Proof, HistoryTable):
         return int(more.clip(lower_bound=0).sum()), int((-more).clip(lower_bound=0).sum()), 0
 
 
-def _rows_of(derived: DeltaTable, schema: pa.Schema) -> Iterator[pa.Table]:
+def rows_as_read(derived: DeltaTable, schema: pa.Schema) -> Iterator[pa.Table]:
     """Rows as a reader finds them."""
     for batch in QueryBuilder().register("t", derived).execute("select * from t"):
         yield pa.table(batch).select(schema.names).cast(schema)

@@ -12,11 +12,11 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from kgs_core.config import Settings, TableSpec, TopicRule
-from kgs_core.errors import one_line
+from kgs_core.errors import PortError, one_line
 from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.derived.history import derived_table
 from kgs_core.lake.files.ended_rows import ended_names
@@ -105,6 +105,29 @@ class NewestRowsUpkeep:
             last = known.get(name)
             found[name] = max(log_store(storage, name).since(last[0] if last else None).stamps.items(), default=None)
         return found, ended_names(storage, spec.table)
+
+
+def newest_rows_lags(
+    settings: Settings, specs: Iterable[TableSpec], problems: list[str]
+) -> dict[str, tuple[float | None, float]]:
+    """Derived table -> its lag, s, None where that is not known, and the rule's `max_lag_s`.
+
+    `problems`: is given a line for each table that could not be looked at.
+    """
+    found: dict[str, tuple[float | None, float]] = {}
+    for spec in specs:
+        rule = spec.rule.newest_rows
+        if rule is None or spec.latest_table in found:
+            continue
+        for name in spec.derived_tables:
+            found[name] = (None, rule.max_lag_s)
+            try:
+                found[name] = (derived_table(settings, spec, name).lag_s(time.time()), rule.max_lag_s)
+            except PortError as e:
+                problems.append(str(e))
+            except Exception as e:  # noqa: BLE001 - deltalake and the stores' clients raise what they like
+                problems.append(f"table {name}: {one_line(e)}")
+    return found
 
 
 def _every_s(rule: TopicRule) -> float:

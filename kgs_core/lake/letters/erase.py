@@ -56,7 +56,7 @@ class Erasure:
 
 
 class Eraser:
-    """Erases records from one table, its side tables, dead letters and newest rows."""
+    """Erases records from one table, its side tables, dead letters and derived table."""
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class PartitionEdge:
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How much later than their timestamps the newest rows of a table have come, at least.
+    """How much later than their timestamps the latest rows of a table have come, at least.
 
     Attributes:
         since_ms: earliest of their timestamps, ms since 1970.

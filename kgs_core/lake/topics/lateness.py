@@ -1,4 +1,4 @@
-"""How late the newest rows of a table really came, for who chooses `lateness_s`. Reads only.
+"""How late the latest rows of a table really came, for who chooses `lateness_s`. Reads only.
 
 When a record was appended is written nowhere. But all records with lower offsets of its partition were appended before
 it: so much earlier than the latest timestamp among these its own is, so late it came at least. In a partition with few
@@ -14,11 +14,11 @@ from kgs_core.lake.rule.completeness import Lateness
 from kgs_core.ports import PinnedTable
 
 ROWS = 1_000_000
-"""At least so many of the newest rows are looked at, if the table has them."""
+"""At least so many of the latest rows are looked at, if the table has them."""
 
 
 def lateness_of(pinned: PinnedTable) -> Lateness | None:
-    """Lateness of the newest rows; None: there are none."""
+    """Lateness of the latest rows; None: there are none."""
     parts = [pinned.read(name, [*IDENTITY, "_timestamp"]) for name in pinned.newest_files(ROWS)]
     rows = pa.concat_tables(parts).drop_null() if parts else None
     if rows is None or not rows.num_rows:

@@ -31,7 +31,7 @@ class TableView:
             it over.
         ends: partition -> where a read_committed reader must stop.
         sides: side tables of the topic's route, which are none of `rows`; they have no positions here.
-        derived: its tables of newest rows and of their history, likewise.
+        derived: its derived tables, likewise.
         fields: columns of the table, as in `TableDescription`; none where they are not known.
         topic_id: id of the topic that the positions are of; None: not known.
         partitions: how many the topic has.

@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from kgs_core.config import resolve_tables
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.derived import derived_table, history, latest_by_key, live_file
+from kgs_core.lake.derived import history, latest_by_key, live_file
 from kgs_core.lake.derived.history import HistoryTable
 from kgs_core.lake.derived.interpretation import Interpretation, in_order
 from kgs_core.lake.derived.kept_values import KEPT
-from kgs_core.lake.derived.lag import newest_rows_lags
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
 from kgs_core.lake.derived.newest_rows import DELETED, ORDERS
 from kgs_core.lake.derived.proof import prove
-from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
+from kgs_core.lake.derived.upkeep import NewestRowsUpkeep, newest_rows_lags
 from kgs_core.lake.derived.versions import TRUNCATED
 from kgs_core.lake.files.storage import Storage
 from tests.core.lake.derived.changes.database import DIALECTS, acts
@@ -54,32 +53,25 @@ class Followed:
     def both(self):
         return [kind(self.settings, self.spec).materialize() for kind in (LatestByKeyTable, HistoryTable)]
 
-    def step(self, event):
+    def step(self, event="", killer=None):
+        if event.startswith("latest"):
+            for kind in (LatestByKeyTable, HistoryTable):
+                killer[event] = 1
+                with suppress(KilledError):  # where there is something to do
+                    kind(self.settings, self.spec).materialize()
+            killer.clear()
+            return []
+        if event == "only one":
+            return [HistoryTable(self.settings, self.spec).materialize()]
+        if event == "compacted":
+            DeltaTable(self.storage.uri("h")).optimize.compact()
         with pytest.MonkeyPatch.context() as patch:
-            if event.startswith("latest"):
-                for module in (derived_table, latest_by_key):
-                    patch.setattr(module, "failpoint", killed_at(event))
-                for kind in (LatestByKeyTable, HistoryTable):
-                    with suppress(KilledError):  # where there is something to do
-                        kind(self.settings, self.spec).materialize()
             if event == "two at once":
                 before(patch, HistoryTable, "_merged", self.both)
-            if event == "only one":
-                return [HistoryTable(self.settings, self.spec).materialize()]
-            if event == "compacted":
-                DeltaTable(self.storage.uri("h")).optimize.compact()
-            return self.both() if not event.startswith("latest") else []
+            return self.both()
 
     def rows(self, table):
         return pl.read_delta(self.storage.uri(table)).to_dicts()
-
-
-def killed_at(name):
-    def failpoint(reached):
-        if reached == name:
-            raise KilledError
-
-    return failpoint
 
 
 def history_of(rule, order, whole):
@@ -151,7 +143,7 @@ def assert_history(followed, rule, order, whole):
     cuts=st.lists(st.tuples(st.integers(0, 40), events), max_size=4, unique_by=lambda cut: cut[0]),
 )
 def test_it_holds_what_a_loop_over_all_changes_finds(
-    tmp_path, monkeypatch, dialect, *, vectors, done, partitions, deletes, cuts
+    tmp_path, monkeypatch, killer, dialect, *, vectors, done, partitions, deletes, cuts
 ):
     monkeypatch.setattr(live_file, "ALIKE", 2)
     followed = Followed(tmp_path, dialect, deletes=deletes, deletion_vectors=vectors)
@@ -164,9 +156,9 @@ def test_it_holds_what_a_loop_over_all_changes_finds(
     for cut, event in sorted(cuts):
         followed.append(whole.slice(at, max(cut - at, 0)))
         at = max(at, min(cut, whole.num_rows))
-        followed.step(event if event != "compacted" or not vectors else "")
+        followed.step(event if event != "compacted" or not vectors else "", killer)
     followed.append(whole.slice(at))
-    followed.step("")
+    followed.step()
     assert_history(followed, rule, "offset", whole)
 
 
@@ -185,7 +177,7 @@ def test_changes_that_come_late_find_their_place(tmp_path, done, deletes, cuts, 
     whole = table_of(followed.spec.rule, shuffled)
     for start, end in pairwise([0, 0, *sorted(cuts), len(records) + 40]):
         followed.append(whole.slice(start, end - start))
-        newest, of_all = followed.step("")
+        newest, of_all = followed.step()
         assert start == end == 0 or (newest.anew, of_all.anew) == ("", "")
     assert_history(followed, followed.spec.rule, "source", whole)
 

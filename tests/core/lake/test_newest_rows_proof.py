@@ -11,9 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.config import resolve_tables
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.derived import lag, latest_by_key, proof, upkeep
-from kgs_core.lake.derived.lag import newest_rows_lags
-from kgs_core.lake.derived.upkeep import NewestRowsUpkeep
+from kgs_core.lake.derived import latest_by_key, proof, upkeep
+from kgs_core.lake.derived.upkeep import NewestRowsUpkeep, newest_rows_lags
 from kgs_core.lake.files.ended_rows import note_ended
 from kgs_core.lake.files.places import PartitionKey
 from kgs_core.lake.topics.factory import open_lake
@@ -107,7 +106,7 @@ def test_the_lag_is_the_age_of_the_oldest_rows_that_wait(storage, sink, monkeypa
     oldest = DeltaTable(storage.uri("t")).history(1)[0]["timestamp"] / 1000
     sink.ingest({0: (40, 60)})
     DeltaTable(storage.uri("t")).optimize.compact()
-    monkeypatch.setattr(lag.time, "time", lambda: oldest + 100)
+    monkeypatch.setattr(upkeep.time, "time", lambda: oldest + 100)
     assert lag_of(storage) == pytest.approx(100, abs=1)
     materialized(storage)
     assert lag_of(storage) == 0

@@ -4,8 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.errors import ConfigError
-from kgs_core.lake.derived.changes.events import Events, RowChange, changes_by, column_of, field_of, with_moved_keys
+from kgs_core.lake.derived.changes.events import (
+    Events,
+    RowChange,
+    changes_by,
+    column_of,
+    field_of,
+    no_events,
+    with_moved_keys,
+)
 
 _TYPES = {
     "INSERT": RowChange.PUT,
@@ -26,7 +33,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
         ConfigError: the columns are not Canal's.
         UnsafeError: a `type` that is not known.
     """
-    change = changes_by(column_of(values, "type", "Canal's events"), _TYPES, "newest_rows: column type")
+    change = changes_by(column_of(values, "type", "Canal's events"), _TYPES, "type")
     data = _lists(values, "data")
     counts = np.where(np.asarray(change) <= RowChange.DELETE, _lengths(data), np.asarray(change) == RowChange.TRUNCATE)
     of = np.repeat(np.arange(len(counts)), counts)
@@ -44,7 +51,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
 def _lists(values: pa.Table, name: str) -> pa.Array:
     kind = values.schema.field(name).type if name in values.column_names else pa.null()
     if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
-        raise ConfigError([f"newest_rows: changes: column {name} of Canal's events is to be array<struct<...>>"])
+        raise no_events(f"column {name} of Canal's events is to be array<struct<...>>")
     return values[name].combine_chunks()
 
 

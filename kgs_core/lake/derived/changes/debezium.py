@@ -11,8 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgs_core.config.rule.newest_rows import UNAVAILABLE
-from kgs_core.errors import ConfigError
-from kgs_core.lake.derived.changes.events import Events, RowChange, changes_by, field_of, struct_of, with_moved_keys
+from kgs_core.lake.derived.changes.events import (
+    Events,
+    RowChange,
+    changes_by,
+    field_of,
+    no_events,
+    struct_of,
+    with_moved_keys,
+)
 from kgs_core.lake.derived.changes.source_order import places_of, positions_of
 
 _OPS = {
@@ -46,7 +53,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
     values = unwrapped(values)
     for names, what in _OTHERS:
         if names <= {*values.column_names}:
-            raise ConfigError([f"newest_rows: changes: Debezium's topic {what} has no rows: leave it out with 'not'"])
+            raise no_events(f"Debezium's topic {what} has no rows: leave it out with 'not'")
     if {"op", "after"} <= {*values.column_names}:
         return _of_envelopes(values, key, with_positions)
     if "op" in values.column_names and "source" in values.column_names:
@@ -65,7 +72,7 @@ def unwrapped(values: pa.Table) -> pa.Table:
 def _of_envelopes(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> Events:  # noqa: FBT001
     after = struct_of(values, "after", "Debezium's envelopes")
     before = struct_of(values, "before", "Debezium's envelopes") if "before" in values.column_names else after
-    change = changes_by(values["op"], _OPS, "newest_rows: column op")
+    change = changes_by(values["op"], _OPS, "op")
     is_delete = pc.equal(change, int(RowChange.DELETE))
     columns = {
         f.name: pc.if_else(is_delete, field_of(before, f.name, f.type), field_of(after, f.name)) for f in after.type
@@ -92,7 +99,7 @@ def _of_rows(values: pa.Table, with_positions: bool) -> Events:  # noqa: FBT001
         deletes = pc.or_(deletes, pc.coalesce(is_marked, pa.scalar(value=False)))
     change = pc.if_else(deletes, pa.scalar(int(RowChange.DELETE), pa.int8()), pa.scalar(int(RowChange.PUT), pa.int8()))
     if "__op" in values.column_names:
-        of_op = changes_by(values["__op"], _OPS, "newest_rows: column __op")
+        of_op = changes_by(values["__op"], _OPS, "__op")
         change = pc.if_else(pc.equal(of_op, int(RowChange.NOTHING)), change, pc.if_else(deletes, change, of_op))
     rows, left_out = _without_placeholders(values.select(own))
     is_read = (

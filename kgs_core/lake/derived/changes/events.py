@@ -48,7 +48,12 @@ def is_value_column(name: str) -> bool:
     return not name.startswith("_") or name.startswith("__")
 
 
-def changes_by(words: pa.ChunkedArray, known: Mapping[str, RowChange], where: str) -> pa.Array:
+def no_events(words: str) -> ConfigError:
+    """Why a table has no events of its producer."""
+    return ConfigError([f"newest_rows: changes: {words}"])
+
+
+def changes_by(words: pa.ChunkedArray, known: Mapping[str, RowChange], column: str) -> pa.Array:
     """`RowChange` of each word; null does nothing.
 
     Raises:
@@ -57,7 +62,8 @@ def changes_by(words: pa.ChunkedArray, known: Mapping[str, RowChange], where: st
     encoded = words.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     if unknown := sorted({text for text in texts if text not in known}):
-        raise UnsafeError(f"{where}: '{unknown[0]}' is no change that kgs knows: give its rows a table without changes")
+        cure = "is no change that kgs knows: give its rows a table without changes"
+        raise UnsafeError(f"newest_rows: column {column}: '{unknown[0]}' {cure}")
     values = pa.array([known[text] for text in texts], pa.int8())
     return values.take(encoded.indices).fill_null(int(RowChange.NOTHING))
 
@@ -69,7 +75,7 @@ def column_of(rows: pa.Table, name: str, what: str) -> pa.ChunkedArray:
         ConfigError: it is not there.
     """
     if name not in rows.column_names:
-        raise ConfigError([f"newest_rows: changes: {what} have {name}, the table has no such column: add it to schema"])
+        raise no_events(f"{what} have {name}, the table has no such column: add it to schema")
     return rows[name]
 
 
@@ -77,8 +83,7 @@ def struct_of(rows: pa.Table, name: str, what: str) -> pa.Array:
     """A column of structs, which raises as `column_of`, and where it is something else."""
     found = column_of(rows, name, what)
     if not pa.types.is_struct(found.type):
-        words = f"column {name} is {found.type}, wanted is a struct of the followed table's columns"
-        raise ConfigError([f"newest_rows: changes: {words}"])
+        raise no_events(f"column {name} is {found.type}, wanted is a struct of the followed table's columns")
     return found.combine_chunks()
 
 

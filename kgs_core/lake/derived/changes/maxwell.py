@@ -31,7 +31,7 @@ def events_of(values: pa.Table, key: tuple[str, ...], with_positions: bool) -> E
         UnsafeError: a `type` that is not known.
     """
     data = struct_of(values, "data", "Maxwell's events")
-    change = changes_by(column_of(values, "type", "Maxwell's events"), _TYPES, "newest_rows: column type")
+    change = changes_by(column_of(values, "type", "Maxwell's events"), _TYPES, "type")
     rows = pa.table({f.name: field_of(data, f.name) for f in data.type})
     events = Events(rows, change, pa.array(range(values.num_rows), pa.int64()))
     if "old" not in values.column_names:

@@ -185,6 +185,7 @@ def test_what_cannot_be_read_is_said(dialect, more, value, words):
     [
         ({"status": "string", "id": "string", "event_count": "long"}, "topic of transactions has no rows"),
         ({"ddl": "string", "databaseName": "string"}, "topic of changes of schemas has no rows"),
+        ({"op": "string", "source": "string"}, "Debezium's envelopes have after, the table has no such column"),
         ({"op": "string", "after": "string", "source": "string"}, "column after is string, wanted is a struct"),
         ({"op": "string", "after": "struct<a:int>", "before": "string"}, "column before is string"),
         ({"op": "string", "after": "struct<a:int,_offset:long>"}, "column _offset of the followed table is also one"),
