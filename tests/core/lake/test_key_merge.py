@@ -74,14 +74,6 @@ def merged(state, row):
         state[key] = new
 
 
-def killed_at(name):
-    def failpoint(reached):
-        if reached == name:
-            raise KilledError
-
-    return failpoint
-
-
 def read(uri, *, vectors):
     """Rows in order, which all readers agree on."""
     sql = "select k, k2, _partition, _offset, v, w from t"
@@ -108,7 +100,7 @@ class MergedTable:
         table.load(SCHEMA)
         return table
 
-    def merge(self, rows, number, event):
+    def merge(self, rows, number, event, killer):
         def merge(table):
             table.apply(key_merge(table.files, rows, ["k", "k2"], "offset", SCHEMA), {APP: number + 1})
 
@@ -119,10 +111,9 @@ class MergedTable:
                 os.utime(path, (1, 1))
         former = self.rows_of(stale)
         if event == "killed":
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(derived_table, "failpoint", killed_at("latest-written"))
-                with pytest.raises(KilledError):
-                    merge(stale)
+            killer["latest-written"] = 1
+            with pytest.raises(KilledError):
+                merge(stale)
         self.merged_or_nothing_written(merge, self.full_disk if event == "full disk" else write_table)
         if event == "lost race":
             with pytest.raises(EntryExistsError):
@@ -162,13 +153,13 @@ class MergedTable:
 @pytest.mark.parametrize("vectors", [True, False])
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=batches)
-def test_it_holds_what_a_dictionary_would(tmp_path, monkeypatch, batches, vectors):
+def test_it_holds_what_a_dictionary_would(tmp_path, monkeypatch, killer, batches, vectors):
     monkeypatch.setattr(live_file, "ALIKE", 3)
     table, state = MergedTable(tmp_path, vectors=vectors), {}
     table.opened().replace([SCHEMA.empty_table()], {APP: 0})
     for number, (batch, event) in enumerate(batches):
         rows = pa.Table.from_pylist(rows_of(batch), CHANGES)
-        table.merge(rows, number, event)
+        table.merge(rows, number, event, killer)
         for row in rows.to_pylist():
             merged(state, row)
         assert read(table.uri, vectors=vectors) == [state[key] for key in sorted(state)]

@@ -72,16 +72,6 @@ def test_entries_that_were_cleaned_away_make_it_anew(storage, sink):
     assert_latest(storage, {0: 40})
 
 
-def test_many_files_are_several_merges(storage, sink, monkeypatch):
-    sink.ingest({0: (0, 10)})
-    materialized(storage)
-    for start in range(10, 60, 10):
-        sink.ingest({0: (start, start + 10)})
-    monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
-    assert materialized(storage).commits == 5
-    assert_latest(storage, {0: 60})
-
-
 def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     sink.ingest({0: (0, 60)})
     materialized(storage)
@@ -101,20 +91,6 @@ def test_redriven_rows_bring_no_deleted_key_back(storage, sink, monkeypatch):
     assert_latest(storage, {0: 60})
 
 
-def test_of_two_at_once_one_is_refused_and_looks_again(storage, sink, monkeypatch):
-    sink.ingest({0: (0, 30)})
-    materialized(storage)
-    sink.ingest({0: (30, 60)})
-
-    def outrun():
-        sink.ingest({0: (60, 70)})
-        materialized(storage)
-
-    before(monkeypatch, LatestByKeyTable, "_merge", outrun)
-    materialized(storage)
-    assert_latest(storage, {0: 70})
-
-
 def test_another_rule_makes_it_anew_and_one_that_comes_back_does(storage, sink):
     sink.ingest({0: (0, 50)})
     materialized(storage)
@@ -132,23 +108,22 @@ def test_another_rule_makes_it_anew_and_one_that_comes_back_does(storage, sink):
 
 
 def test_a_merge_that_changes_no_row_is_noted(storage, sink, monkeypatch):
-    """deltalake commits nothing then, and what comes behind it would wait for ever."""
+    """What comes behind it would wait for ever. Each file is a merge of its own here."""
     monkeypatch.setattr(latest_by_key, "MERGE_BYTES", 1)
     sink.ingest({0: (0, 20)})
     materialized(storage)
     with monkeypatch.context() as without:
         without.setattr(FakeRecord, "key", lambda _: None)
         sink.ingest({0: (20, 26)})
-        sink.ingest({0: (27, 32)})
-    assert materialized(storage).rows
+        sink.ingest({0: (26, 32)})
+    assert materialized(storage).commits == 2
     assert materialized(storage).rows == 0, "it was noted"
     assert_latest(storage, {0: 20})
 
 
-def test_the_key_may_be_a_field(storage, sink):
-    sink.ingest({0: (0, 20)})
-    materialized(storage, key=["n"], deletes="ignore")
-    assert len(sink.rows("t_latest")) == len(sink.rows("t"))
+def test_a_record_of_several_rows_has_no_newest_one(storage):
+    with pytest.raises(ConfigError, match="with rows: any a record has several rows"):
+        settings_of(storage, LONGS | {"rows": "any"})
 
 
 def test_what_it_must_not_touch_or_cannot_compare_is_refused(storage, sink):
@@ -183,20 +158,6 @@ def test_columns_of_a_transform_may_have_any_names(storage, more):
     assert rows
     if not more:
         assert_latest(storage, {0: 60})
-
-
-@pytest.mark.parametrize(
-    ("more", "problem"),
-    [
-        ({"key": ["n"]}, "a tombstone has no value"),
-        ({"key": ["m"], "deletes": "ignore"}, "no column m of value, key or headers"),
-        ({"key": []}, "key"),
-        ({"rule": LONGS | {"rows": "any"}}, "rows: any"),
-    ],
-)
-def test_rules_that_cannot_be_are_refused(storage, more, problem):
-    with pytest.raises(ConfigError, match=problem):
-        settings_of(storage, **more)
 
 
 @pytest.mark.parametrize("rest", ["nothing", "data"])
