@@ -106,10 +106,6 @@ class DerivedTable:
         there = pa.schema(self._loaded.schema())
         return there.names == schema.names and [*map(plain, there.types)] == [*map(plain, schema.types)]
 
-    def move(self, positions: Mapping[str, int]) -> None:
-        """Note that there was nothing to merge up to new positions."""
-        self._commit("WRITE", [], positions)
-
     def replace(self, parts: Iterable[pa.Table], positions: Mapping[str, int]) -> None:
         """All of it anew, a part of the rows after the other; what other rules have noted no longer counts.
 

@@ -175,13 +175,15 @@ class LatestByKeyTable:
         end = source.rows.version()
         noted = load_transactions(self._storage, self._target.name)
         found = source.new_tombstones(apps[1], noted)
-        tombstones, moves_letters = found.rows, found.noted
         waiting = list(added_since(log_store(self._storage, self._spec.table), base, end))
         is_exact = self._latest.deletes != "remove" and self._latest.changes is None
         if not is_exact and any(added.redriven for added in waiting):
             raise ChangesLostError("older rows were added behind newer ones (kgs redrive)")
-        for part in in_portions(waiting, MERGE_BYTES):
-            is_last = part[-1] is waiting[-1]
+        if not waiting and end == base and not found.noted:
+            return
+        parts = [*in_portions(waiting, MERGE_BYTES)] or [[]]
+        for number, part in enumerate(parts, 1):
+            is_last = number == len(parts)
             read = source.read([file for added in part for file in added.files])
             done.rows += read.num_rows
             found_in = source.reading.read(read)
@@ -189,28 +191,22 @@ class LatestByKeyTable:
                 raise ChangesLostError("the followed table was truncated")
             rows = source.reading.without_truncated(found_in.rows, noted_truncates(noted, apps[0]))
             if is_last:
-                rows = pa.concat_tables([rows, source.reading.tombstones(tombstones)])
-                done.tombstones += tombstones.num_rows
+                rows = pa.concat_tables([rows, source.reading.tombstones(found.rows)])
+                done.tombstones += found.rows.num_rows
             if (self._target.position(apps[0]), self._noted_erased(apps[0])) != (base, count_of(source.erased)):
                 raise RuntimeError("another has merged the same meanwhile")
             base = end if is_last else part[-1].version
-            self._merge(rows, {apps[0]: base, **(moves_letters if is_last else {})}, source, done)
-        if not waiting and tombstones.num_rows:
-            done.tombstones += tombstones.num_rows
-            rows = source.reading.tombstones(tombstones)
-            self._merge(rows, {apps[0]: end, **moves_letters}, source, done)
-        elif not waiting and (end > base or moves_letters):
-            self._target.move({apps[0]: end, **moves_letters})
+            self._merge(rows, {apps[0]: base, **(found.noted if is_last else {})}, source, done)
 
     def _merge(self, rows: pa.Table, positions: dict[str, int], source: SourceTable, done: Materialization) -> None:
         merged = self._merged(rows, source)
         failpoint("latest-read")
         self._target.apply(merged, positions)
-        self._landed(source, done)
+        self._landed(source, done, has_rows=rows.num_rows > 0)
 
-    def _landed(self, source: SourceTable, done: Materialization) -> None:
+    def _landed(self, source: SourceTable, done: Materialization, *, has_rows: bool = True) -> None:
         failpoint("latest-merged")
-        done.commits += 1
+        done.commits += has_rows
         self._target.load(source.derived)
 
     def _merged(self, rows: pa.Table, source: SourceTable) -> KeyMerge:  # noqa: ARG002 - a history asks it
