@@ -142,10 +142,9 @@ class LakeView:
         letters = self._attempt(problems, lambda: self._dead_letters(spec.dead_letters_table))
         # Where the rows' table is not there either, it is not known whether there are any: the lake may be away
         dead_letters = None if contents is None and spec.dead_letters_table not in self._pinned else letters
-        named = dict.fromkeys(spec.side_tables.values())
-        sides = tuple(_view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in named)
-        derived = tuple(
-            _view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in spec.derived_tables
+        sides, derived = (
+            tuple(_view_of(topic, n, self._attempt(problems, partial(self._load, n)), 0) for n in names)
+            for names in (dict.fromkeys(spec.side_tables.values()), spec.derived_tables)
         )
         self._seen.difference_update(spec.derived_tables)  # deleted, they are built again
         view = _view_of(topic, spec.table, contents, dead_letters)
