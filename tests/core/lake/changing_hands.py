@@ -8,20 +8,21 @@ from tests.kgs_yaml import LONGS, kgs_yaml
 
 
 class MemoryKafka:
-    """One topic `t`."""
+    """One topic."""
 
-    def __init__(self, topic_id="id1", partitions=2, first=0, end=100):
+    def __init__(self, topic_id="id1", partitions=2, first=0, end=100, topic="t"):
+        self.topic = topic
         self.found = TopicDescription(TopicId(topic_id), partitions)
         self.range = {"earliest": first, "latest": end}
 
     def list_topics(self):
-        return ["t"]
+        return [self.topic]
 
     def describe(self, topics):
-        return {topic: self.found for topic in topics if topic == "t"}
+        return {topic: self.found for topic in topics if topic == self.topic}
 
     def topic_ids(self, topics):
-        return {topic: self.found.topic_id if topic == "t" else None for topic in topics}
+        return {topic: self.found.topic_id if topic == self.topic else None for topic in topics}
 
     def offsets(self, tps, which):
         return dict.fromkeys(tps, self.range[which])

@@ -9,11 +9,11 @@ from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.lake.delta import delta_lake
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.files.intent_store import encode_intent, intent_store
-from kgs_core.lake.handover import adoption, migration
+from kgs_core.lake.handover import adoption
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
 from tests.core.lake.changing_hands import MemoryKafka, adopt, clean, move, planned, put_kafka, settings_of
-from tests.failpoints import killed_at
+from tests.failpoints import KilledError
 from tests.sink import Sink
 
 pytestmark = pytest.mark.usefixtures("memory_kafka")
@@ -81,32 +81,11 @@ def test_what_a_killed_consumer_left_to_be_committed_lands_under_no_heir(storage
     assert heir.assert_exact(2) == {0: 12, 1: 8}
 
 
-def test_adoption_that_others_commits_outrun_looks_again(storage, sink, monkeypatch):
-    batches = [sink.read({0: (12, 13)}), sink.read({0: (13, 14)})]  # without dead letters: those are the heir's by then
-    look = delta_lake.load_transactions
-
-    def outrun(*args):
-        found = look(*args)
-        if batches and args[1] == "t":
-            assert sink.table.commit(batches.pop(0)) is CommitOutcome.COMMITTED
-        return found
-
-    monkeypatch.setattr(delta_lake, "load_transactions", outrun)
-    adopt(storage)
-    assert Sink(storage, group="h").position(0) == 14
-    clean(storage, "h")
-
-
 @pytest.mark.parametrize("at", [1, 2])
-def test_adoption_that_was_killed_is_finished_by_the_next(storage, sink, tmp_path, at):
-    program = f"""
-from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.handover import adoption
-from tests.core.lake.changing_hands import MemoryKafka, adopt
-adoption.admin_of = lambda _: MemoryKafka()
-adopt(Storage({storage.root!r}))
-"""
-    killed_at(f"adopted:{at}", program, tmp_path / "crash")
+def test_adoption_that_was_killed_is_finished_by_the_next(storage, sink, killer, at):
+    killer["adopted"] = at
+    with pytest.raises(KilledError):
+        adopt(storage)
     stale = at == 1
     if stale:  # the dead letters have changed hands, the rows have not: neither side writes a dead letter twice
         with pytest.raises(UnsafeError, match="handed over"):
@@ -184,17 +163,11 @@ def test_move_while_the_old_cluster_is_still_read_is_refused(storage, sink, monk
     assert "g/t@id2/0" not in load_transactions(storage, "t")
 
 
-def test_move_killed_between_dead_letters_and_rows_is_finished_by_the_next(storage, sink, monkeypatch):
+def test_move_killed_between_dead_letters_and_rows_is_finished_by_the_next(storage, sink, killer, monkeypatch):
     put_kafka(monkeypatch, MemoryKafka("id2", end=40))
-
-    def killed(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(migration, "failpoint", killed)
-    with pytest.raises(KeyboardInterrupt):
+    killer["adopted"] = 1
+    with pytest.raises(KilledError):
         move(storage)
-    monkeypatch.undo()
-    put_kafka(monkeypatch, MemoryKafka("id2", end=40))
     with pytest.raises(UnsafeError, match="handed over"):
         Sink(storage).table.positions({0})
     assert move(storage).offsets == {0: 12, 1: 0}

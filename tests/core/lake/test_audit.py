@@ -16,6 +16,7 @@ from kgs_core.lake.rule.first_start import GroupOffset
 from kgs_core.lake.topics.discovery import find_tables
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.reporting.audit_json import audit_values
+from tests.core.lake.changing_hands import MemoryKafka
 from tests.group_offsets import MemoryOffsets
 from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.sink import Sink
@@ -99,28 +100,17 @@ def with_logs_of(monkeypatch, errors):
     return asked
 
 
-class KafkaOf:
-    """A Kafka with one topic of two partitions, whose logs hold what is said; and what the group has committed."""
+class KafkaOf(MemoryKafka):
+    """A Kafka with topic a of two partitions, whose logs hold what is said; and what the group has committed."""
 
     def __init__(self, monkeypatch, start=0, end=20, **committed):
-        self.start, self.end = start, end
-        self.group = MemoryOffsets()
-        self.group.stored = {TopicPartition("a", 0): GroupOffset(**committed)} if committed else {}
+        super().__init__("id-a", topic="a")
+        self.log = lambda wanted: {p: LogPart(start=start, end=end) for p in wanted}
+        group = MemoryOffsets()
+        group.stored = {TopicPartition("a", 0): GroupOffset(**committed)} if committed else {}
         monkeypatch.setattr(audit, "admin_of", lambda _: self)
-        monkeypatch.setattr(audit, "GroupOffsets", lambda *_: self.group)
+        monkeypatch.setattr(audit, "GroupOffsets", lambda *_: group)
         monkeypatch.setattr(audit, "load_log", lambda settings, admin, topic, wanted, advance: self.log(wanted))
-
-    def log(self, wanted):
-        return {p: LogPart(start=self.start, end=self.end) for p in wanted}
-
-    def list_topics(self):
-        return ["a"]
-
-    def describe(self, topics):
-        return {topic: TopicDescription(TopicId(f"id-{topic}"), 2) for topic in topics}
-
-    def topic_ids(self, topics):
-        return {topic: TopicId(f"id-{topic}") for topic in topics}
 
 
 def audited_a(settings):

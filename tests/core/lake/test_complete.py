@@ -6,13 +6,12 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from kgs_core.config import parse_settings
 from kgs_core.errors import TransientError
 from kgs_core.lake.rule.positions import AppIds
 from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_core.model import TopicPartition
-from tests.configuration import text_of
+from tests.kgs_yaml import kgs_yaml
 
 ASKED_MS = 1_700_000_000_000
 VIEW = TableView("a", "t", version=1, positions={0: 5, 1: 7}, topic_id="i", partitions=2)
@@ -40,9 +39,12 @@ class Kafka:
         pass
 
 
+def settings_of(*more, root="lake", **of_a):
+    return kgs_yaml(root, {"topic": "a", "table": "t", **of_a}, *more)
+
+
 def judged(kafka, *views):
-    settings = parse_settings(text_of(topics=[{"topic": "a", "table": "t"}]).encode(), "test", {})
-    with CompleteView(settings) as view:
+    with CompleteView(settings_of()) as view:
         view._admin = view._times = kafka
         (found,) = view.judged(LakeSnapshot(views, ()), ASKED_MS)
     return found
@@ -67,8 +69,7 @@ def test_a_side_table_is_as_complete_as_all_topics_that_fill_it():
     b0 = TopicPartition("b", 0)
     other = TableView("b", "b", version=1, positions={0: 0}, topic_id="j", partitions=1, sides=(SIDE,))
     kafka = Kafka({**READ, b0: 1}, ids={"a": "i", "b": "j"}, stamps={b0: ASKED_MS - 90_000})
-    rules = [{"topic": "a", "table": "t", "complete_hours": {"since": "2026-11-01"}}, {"topic": "b", "table": "b"}]
-    settings = parse_settings(text_of(topics=rules).encode(), "test", {})
+    settings = settings_of({"topic": "b", "table": "b"}, complete_hours={"since": "2026-11-01"})
     for side, until_ms in ((SIDE, ASKED_MS - 150_000), (replace(SIDE, version=None), None)):
         with CompleteView(settings, asked_for=True) as view:
             view._admin = view._times = kafka
@@ -91,9 +92,7 @@ def test_of_a_partition_that_was_added_all_records_count_also_those_that_are_del
 
 def test_of_a_topic_that_was_made_again_nothing_is_complete_before_it_has_begun(tmp_path):
     """What was unread of its former life is in no log."""
-    settings = parse_settings(
-        text_of(lake={"root": str(tmp_path)}, topics=[{"topic": "a", "table": "t"}]).encode(), "test", {}
-    )
+    settings = settings_of(root=tmp_path)
     empty, begun = Kafka(dict.fromkeys(READ, 0)), replace(VIEW, positions={0: 0, 1: 0})
     made = replace(VIEW, positions={0: None, 1: None})
     with CompleteView(settings) as view:

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
-import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -143,20 +142,7 @@ def test_it_is_as_a_plain_loop_says_and_proven(monkeypatch, vectors, begins, ste
             assert world.rows() == world.loop.newest
 
 
-def missing(table):
-    table.delete("_offset = 19")
-
-
-def doubled(table):
-    write_deltalake(table, table.to_pyarrow_table(filters=[("_offset", "=", 19)]), mode="append")
-
-
-def differing(table):
-    table.update({"n": "7"}, predicate="_offset = 19")
-
-
-@pytest.mark.parametrize(("wrong", "counts"), [(missing, (1, 0, 0)), (doubled, (0, 1, 0)), (differing, (0, 0, 1))])
-def test_what_is_wrong_beside_ended_records_is_counted(tmp_path, monkeypatch, wrong, counts):
+def test_a_row_that_is_missing_beside_ended_records_is_counted(tmp_path, monkeypatch):
     patched(monkeypatch)
     monkeypatch.setattr(FakeRecord, "value", lambda record: b'{"n": %d}' % record.at)
     world = World(str(tmp_path), vectors=False)
@@ -164,9 +150,9 @@ def test_what_is_wrong_beside_ended_records_is_counted(tmp_path, monkeypatch, wr
     world.keep(20)
     assert world.lake.ended("t")["keep"]
     assert world.proof().ok
-    wrong(DeltaTable(world.sink.storage.uri("t_latest")))
+    DeltaTable(world.sink.storage.uri("t_latest")).delete("_offset = 19")
     found = world.proof()
-    assert (found.missing, found.extra, found.differing) == counts
+    assert (found.missing, found.extra, found.differing) == (1, 0, 0)
 
 
 def patched(patch):

@@ -6,11 +6,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kgs_core.lake.delta import row_removal
-from kgs_core.lake.derived import latest_by_key
-from kgs_core.lake.topics import ending
 from tests.core.lake.ending_world import KEYS, PARTITIONS, EndingWorld, patched
-from tests.failpoints import KilledError
 
 POINTS = ("end-noted", "redrives-refused", "rows-rewritten", "append-only-off", "rows-removed", "latest-read")
 LAYOUTS = ({}, {"partition_by": ["hour(_timestamp)"]})
@@ -41,27 +37,15 @@ STEPS = st.lists(
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(layout=st.sampled_from(LAYOUTS), begins=st.integers(5, 20), steps=STEPS)
-def test_it_is_as_a_plain_loop_says(monkeypatch, layout, begins, steps):
-    due = {}
-
-    def reached(point):
-        act = due.pop(point, None)
-        if act is not None:
-            act()
-
-    def killed():
-        raise KilledError
-
+def test_it_is_as_a_plain_loop_says(monkeypatch, killer, layout, begins, steps):
     with TemporaryDirectory() as root, monkeypatch.context() as patch:
         patched(patch)
-        for module in (ending, row_removal, latest_by_key):
-            patch.setattr(module, "failpoint", reached)
         world = EndingWorld(root, layout)
         world.ingest(0, begins)
         for step, point, beside in steps:
             world.before(step)
             if point:
-                due[point] = killed if beside is None else lambda beside=beside: world.do(beside)
+                killer[point] = 1 if beside is None else lambda beside=beside: world.do(beside)
             world.do(step)
-            due.clear()
+            killer.clear()
         world.judge()

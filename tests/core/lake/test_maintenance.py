@@ -12,7 +12,7 @@ from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.lake.topics.maintenance import LOCK_FILE, maintenance_lock
+from kgs_core.lake.topics.maintenance import maintenance_lock
 from kgs_core.ports import CommitOutcome
 from tests.sink import Sink
 
@@ -122,15 +122,11 @@ def test_consumers_commit_all_the_while(storage, sink):
 
 def test_two_maintenances_do_not_run_at_once(storage, sink):
     again = pytest.raises(TransientError, match="another maintenance is running")
+    lake = open_lake(LakeSettings(root=storage.root))
+    before = lake.folders("")
     with maintenance_lock(storage), again, maintenance_lock(storage):
         pass
-    with maintenance_lock(storage):
-        pass
-
-
-def test_the_lock_file_of_a_killed_maintenance_holds_up_nobody(storage, sink):
-    """That the kernel frees what a killed process held is said in tests/core/system/test_locks.py."""
-    (Path(storage.root) / LOCK_FILE).touch()
+    assert lake.folders("") == before, "the file of the lock, which stays, is no table"
     with maintenance_lock(storage):
         pass
 
@@ -138,11 +134,3 @@ def test_the_lock_file_of_a_killed_maintenance_holds_up_nobody(storage, sink):
 def test_lock_in_a_lake_that_is_not_there_is_a_plain_error(tmp_path):
     with pytest.raises(PermanentError, match="No such file"), maintenance_lock(Storage(str(tmp_path / "none"))):
         pass
-
-
-def test_lock_file_is_no_table(storage, sink):
-    lake = open_lake(LakeSettings(root=storage.root))
-    before = lake.folders("")
-    with maintenance_lock(storage):
-        assert (Path(storage.root) / LOCK_FILE).is_file()
-        assert lake.folders("") == before

@@ -159,11 +159,14 @@ def test_epochs_refuse_no_commit(storage, sink):
     assert other.table.commit(replace(ours, leader_epochs={0: 2})) is CommitOutcome.REFUSED
 
 
-def test_accepted_loss_moves_the_position_and_is_recorded(sink):
+def test_accepted_loss_moves_the_position_once_and_refuses_the_batch_in_flight(storage, sink):
     sink.ingest({0: (0, 10)})
+    batch = Sink(storage).read({0: (10, 20)})
     assert sink.table.accept_gap(0, 10, 25) is CommitOutcome.COMMITTED
+    assert sink.table.accept_gap(0, 10, 25) is CommitOutcome.REFUSED
+    assert Sink(storage).table.commit(batch) is CommitOutcome.REFUSED
     assert (sink.table.stored_position(0), sink.table.stored_position(7)) == (25, None)
-    assert load_transactions(sink.storage, "t")["g/t@id1/0/gap/10"] == 25
+    assert load_transactions(storage, "t")["g/t@id1/0/gap/10"] == 25
     assert sink.ingest({0: (25, 30)}) is CommitOutcome.COMMITTED
 
 
@@ -173,14 +176,6 @@ def test_loss_that_does_not_begin_at_the_position_is_refused(sink, start):
     assert sink.table.accept_gap(0, start, 25) is CommitOutcome.REFUSED
     assert sink.table.stored_position(0) == 10
     assert f"g/t@id1/0/gap/{start}" not in load_transactions(sink.storage, "t")
-
-
-def test_loss_is_accepted_once_and_refuses_the_batch_in_flight(storage, sink):
-    batch = Sink(storage).read({0: (0, 10)})
-    assert sink.table.accept_gap(0, 0, 25) is CommitOutcome.COMMITTED
-    assert sink.table.accept_gap(0, 0, 25) is CommitOutcome.REFUSED
-    assert Sink(storage).table.commit(batch) is CommitOutcome.REFUSED
-    assert sink.table.stored_position(0) == 25
 
 
 @pytest.mark.parametrize("rule", [{}, {"partition_by": ["n"]}], ids=["plain", "partitioned"])
