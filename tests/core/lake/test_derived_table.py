@@ -1,11 +1,9 @@
 """The derived table as readers find it."""
 
-import decimal
 import os
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, TableFeatures
 
@@ -18,20 +16,6 @@ from kgs_core.lake.derived.derived_table import DerivedTable
 from kgs_core.lake.derived.key_merge import key_merge
 from kgs_core.lake.derived.newest_rows import DELETED
 from kgs_core.lake.files.storage import Storage
-
-
-@pytest.mark.parametrize("digits", [15, 18, 38])
-def test_readers_find_long_decimals(tmp_path, digits):
-    """Bounds that are rounded would make them pass over the file."""
-    value = decimal.Decimal("9" * digits).scaleb(-2, decimal.Context(prec=60))
-    kind = pa.decimal128(digits, 2)
-    storage = Storage(str(tmp_path))
-    table = DerivedTable(storage, "d", "t", LakeSettings(root=storage.root))
-    rows = pa.table({"_key": pa.array([b"k"]), "d": pa.array([value], kind)})
-    table.load(rows.schema)
-    table.replace([rows], {"kgs/latest/x": 1})
-    found = DeltaTable(storage.uri("d")).to_pyarrow_dataset().to_table(filter=pc.field("d") == pa.scalar(value, kind))
-    assert found.num_rows == 1
 
 
 def test_vectors_that_nobody_needs_are_removed_and_vacuum_leaves_the_others(tmp_path, monkeypatch):

@@ -77,17 +77,6 @@ def test_topics_of_one_consumer_commit_side_by_side(storage, commit):
     assert all(table.ok for table in audited(storage).values())
 
 
-def test_a_second_topic_is_added_to_a_table_that_was_one_topics(storage):
-    """`kgs replace` does no more than that: the next consumer goes by another rule."""
-    alone = Sink(storage, topic="a", topic_id="id-a", table="t").started(1)
-    alone.ingest({0: (0, 10)})
-    a, b = sinks_of(storage)
-    b.ingest({0: (0, 10)})
-    a.ingest({0: (10, 20)})
-    assert (a.assert_exact(1), b.assert_exact(1)) == ({0: 20}, {0: 10})
-    assert all(table.ok for table in audited(storage).values())
-
-
 def test_the_audit_names_the_topic_whose_rows_are_wrong(storage):
     a, b = filled(storage)
     doubled = a.read({0: (0, 4)}, {0: 10})
@@ -233,6 +222,7 @@ def test_columns_that_one_topic_adds_are_null_for_the_other(storage, opened):
     b.ingest({0: (0, 10)})
     a.ingest({0: (10, 20)})
     assert (a.assert_exact(1), b.assert_exact(1)) == ({0: 20}, {0: 10})
+    assert all(table.ok for table in audited(storage).values())
 
 
 def test_the_topic_is_a_column_where_it_is_asked_for(storage):
