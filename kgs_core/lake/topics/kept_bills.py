@@ -22,6 +22,8 @@ _ATTEMPTS = 3
 _PARTIAL = "."
 _PARTIAL_LEFT = timedelta(hours=1)
 """Age from which a partial file is left over: its writer was killed."""
+_RELIED_ON = ("since", "known_s", "compared_s", "used_consumer_hours", "compared")
+"""Fields that readers of a kept bill rely on."""
 
 
 class _File(NamedTuple):
@@ -116,8 +118,9 @@ class KeptBills:
 
     def _bill_in(self, text: bytes, file: _File) -> dict[str, Any]:
         try:
-            return {**json.loads(text)}
-        except (ValueError, TypeError, RecursionError) as e:
+            found: dict[str, Any] = json.loads(text)
+            return found | {name: found[name] for name in _RELIED_ON}
+        except (KeyError, ValueError, TypeError, RecursionError) as e:
             raise PermanentError(f"{self._path(file.name)}: is not a bill ({one_line(e)}): remove it") from e
 
     def _write(self, file: _File, content: bytes) -> None:

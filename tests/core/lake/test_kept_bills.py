@@ -39,7 +39,7 @@ def test_the_bill_that_knows_more_stays(kept):
     assert kept.load(DAY) == bill(7200.0)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000])
 def test_what_is_no_bill_is_named_and_makes_way(kept, folder, text):
     folder.mkdir(parents=True)
     (folder / "2026-11-01.86400-86400.json").write_text(text)
