@@ -87,7 +87,7 @@ test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once)
 
 # What asks brokers for more than records, then the demonstration, which audits its tables.
 KAFKA_TESTS := control embedded_kafka flight_producer group_consumer group_topic_checks group_topic_faults \
-	group_topics hanging_transactions monitor native_fetch plan_of_group rights start_positions
+	group_topics hanging_transactions monitor native_fetch plan_of_group rights start_positions three_brokers
 test-kafka: export KGS_KAFKA_VERSION = $(KAFKA)
 test-kafka: export PYTHONPATH := $(if $(CLIENT),$(abspath build/confluent-kafka-$(CLIENT)):)$(PYTHONPATH)
 test-kafka: dev ## with brokers of KAFKA=3.6.2, and confluent-kafka of CLIENT=2.16.1 if named; no part of `test`

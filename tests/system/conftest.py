@@ -4,8 +4,9 @@ import itertools
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
@@ -14,6 +15,7 @@ from xdist.workermanage import WorkerController
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka.admin import KafkaAdmin
+from tests.system.shaken_group import ShakenGroup
 from tests.system.small_sink import settings_text
 from tests.system.stores import new_lake, object_server, s3_server, server_of
 from tests.wheel import RELEASED, ROOT
@@ -21,7 +23,6 @@ from tests.wheel import RELEASED, ROOT
 __all__ = ["new_lake", "object_server", "s3_server", "server_of"]
 _numbers = itertools.count(1)
 _TOGETHER = (
-    "test_brokers3.py",
     "test_dagster_postgres.py",
     "test_group_topic_faults.py",
     "test_hanging_transactions.py",
@@ -31,6 +32,7 @@ _TOGETHER = (
     "test_real_glue.py",
     "test_real_registry.py",
     "test_rights.py",
+    "test_three_brokers.py",
 )
 """Files whose tests share a broker or a consumer of their own, which each worker that had one of them would start."""
 
@@ -77,8 +79,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> _OneByO
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """One broker for all tests of this process; whoever stops or kills a broker starts one of their own."""
-    with EmbeddedKafka.start(tmp_path_factory.mktemp("kafka"), log=print) as kafka:
+    """One broker for all tests of this process; whoever stops or kills a broker starts one of their own.
+
+    It looks for what to compact without the pause of 15 s.
+    """
+    settings = {"log.cleaner.backoff.ms": "500"}
+    with EmbeddedKafka.start(tmp_path_factory.mktemp("kafka"), settings=settings, log=print) as kafka:
         yield kafka
 
 
@@ -100,3 +106,25 @@ def config(kafka: EmbeddedKafka, tmp_path: Path, topic_prefix: str) -> Path:
     path = tmp_path / "kgs.yaml"
     path.write_text(settings_text(kafka, tmp_path / "lake", topic_prefix))
     return path
+
+
+@pytest.fixture
+def open_group(
+    kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., ShakenGroup]]:
+    """Makes groups that are ended when the test is over, and told of."""
+    opened = []
+
+    def open_(**more: Any) -> ShakenGroup:
+        folder = tmp_path / topic_prefix.rstrip(".")  # names the group, whose processes are found by its name
+        folder.mkdir()
+        opened.append(ShakenGroup(folder, kafka, f"{topic_prefix}load", **more))
+        return opened[-1]
+
+    try:
+        yield open_
+    finally:
+        for group in opened:
+            group.clean_up()
+            with capsys.disabled():
+                print("", *group.logged, sep="\n")

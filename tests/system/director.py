@@ -2,14 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from kgs_core.config.file import load_settings
 from kgs_core.group.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
 from kgs_core.group.topics.controller_writer import KafkaControllerWriter
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
@@ -34,9 +30,7 @@ class Director:
 
     def __init__(self, pipeline: Pipeline, **membership: float) -> None:
         self.pipeline = pipeline
-        tree = yaml.safe_load(pipeline.config.read_text())
-        pipeline.config.write_text(yaml.safe_dump({**tree, "membership": {**MEMBERSHIP, **membership}}))
-        self.settings = pipeline.settings = load_settings(pipeline.config, {})
+        self.settings = pipeline.add(membership={**MEMBERSHIP, **membership})
         create_topics(self.settings, pipeline.admin)
         topics = GroupTopics(self.settings, pipeline.admin)
         self._controller_writer, self._topic_reader = KafkaControllerWriter(topics), KafkaGroupTopicReader(topics)
@@ -49,14 +43,9 @@ class Director:
         self._topic_reader.close()
         self._controller_writer.close()
 
-    @contextmanager
-    def consumer(self, number: int, *options: str, **environ: str) -> Iterator[ConsumerProcess]:
-        """`kgs consume` that joins the group, ended at the end of the block whatever happens."""
-        process = ConsumerProcess(self.pipeline, number, options, environ)
-        try:
-            yield process
-        finally:
-            process.destroy()
+    def consumer(self, number: int, *options: str, **environ: str) -> ConsumerProcess:
+        """`kgs consume` that joins the group."""
+        return ConsumerProcess(self.pipeline, number, options, environ)
 
     def joined(self, process: ConsumerProcess) -> Member:
         """The member that this process is, once it has joined."""

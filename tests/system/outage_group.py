@@ -20,7 +20,7 @@ from tests.system.chaos.bystander import Bystander
 from tests.system.group_record import gone_in_order, load_records, now
 from tests.system.ledger import lost_and_doubled, rows_of
 from tests.system.pipeline import read_log
-from tests.system.test_control import BUSY, CALM, SECTIONS, Rig
+from tests.system.rig import BUSY, CALM, SECTIONS, Rig
 from tests.waiting import wait_until
 from tests.world.group_events import silences
 
@@ -149,7 +149,7 @@ class OutageGroup(Rig):
 
     def _command(self, outcome: Outcome, name: str) -> None:
         began = time.monotonic()
-        done = self.run(name, "--json")
+        done = self.pipeline.kgs(name, "--json")
         outcome.commands[name] = time.monotonic() - began if done.returncode == 0 else inf
         if done.returncode != 0:
             outcome.notes.append(f"kgs {name}: {done.stderr[-300:]}")

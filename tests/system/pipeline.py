@@ -4,13 +4,13 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import psutil
 import pyarrow as pa
@@ -30,38 +30,7 @@ from tests.waiting import wait_until
 
 KGS = str(Path(sys.executable).with_name("kgs"))
 BENCH = (sys.executable, "-m", "bench")
-HOOKS = """
-import pyarrow as pa
-import pyarrow.compute as pc
-
-def arrow_double(table, topic):
-    return table.append_column("twice", pc.multiply(table["i"], 2))
-
-def spark_double(df, topic):
-    from pyspark.sql import functions as F
-    return df.withColumn("twice", F.col("i") * 2)
-
-def spark_same(df, topic):
-    return df
-
-def spark_odd(df, topic):
-    return df.filter("i % 2 = 1")
-
-def spark_twice_read(df, topic):
-    # reads its input twice, which Spark does by running the plan twice
-    return df.filter("i % 2 = 1").unionByName(df.filter("i % 2 = 0"))
-
-def spark_limited(df, topic):
-    return df.limit(3)
-
-def spark_nested(df, topic):
-    from pyspark.sql import functions as F
-    return df.withColumn("first", F.col("s.l")[0]["x"])
-
-def spark_raises(df, topic):
-    from pyspark.sql import functions as F
-    return df.withColumn("boom", F.raise_error(F.lit("cannot do this")).cast("string"))
-"""
+HOOKS = Path(__file__).with_name("pipeline_hooks.py")
 JSON_FIELDS = {"i": "long", "s": "string"}
 LogKey = tuple[str, int, int, str]
 """Topic id, partition, offset, hash of the value."""
@@ -106,10 +75,11 @@ class Pipeline:
             "consumer": {"wait_time_s": 0.1, "topics_refresh_s": 0.5, **consumer},
         }
         self.configure(rules)
-        (folder / "hooks.py").write_text(HOOKS)
+        shutil.copy(HOOKS, folder / "hooks.py")
         self.settings: Settings = load_settings(self.config, {})
         self.admin = KafkaAdmin({"bootstrap.servers": bootstrap})
         self.lake = Path(self.settings.lake.root)
+        self.running: list[ConsumerProcess] = []
         self._storage = storage
 
     def configure(self, rules: Sequence[Mapping[str, Any]]) -> None:
@@ -117,16 +87,26 @@ class Pipeline:
         self._tree["lake"] |= {"mask_secret": "0123456789abcdef"} if any("mask" in rule for rule in rules) else {}
         self.config.write_text(yaml.safe_dump({**self._tree, "topics": [dict(rule) for rule in rules]}))
 
-    @contextmanager
+    def add(self, environ: Mapping[str, str] | None = None, **sections: Any) -> Settings:
+        """Have the configuration these sections, too."""
+        tree = yaml.safe_load(self.config.read_text())
+        self.config.write_text(yaml.safe_dump({**tree, **sections}))
+        self.settings = load_settings(self.config, environ or {})
+        return self.settings
+
+    def command(self, *arguments: str) -> list[str]:
+        """A command of the group's people."""
+        return [KGS, arguments[0], "--config", str(self.config), *arguments[1:]]
+
+    def kgs(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """The same, however it ends."""
+        return subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=300, check=False)
+
     def consumer(
         self, number: int = 1, share: str = "1/1", *, cwd: Path | None = None, **environ: str
-    ) -> Iterator["ConsumerProcess"]:
-        """`kgs consume`, ended at the end of the block whatever happens."""
-        process = ConsumerProcess(self, number, ["--share", share], environ, cwd)
-        try:
-            yield process
-        finally:
-            process.destroy()
+    ) -> "ConsumerProcess":
+        """`kgs consume` of a share."""
+        return ConsumerProcess(self, number, ["--share", share], environ, cwd)
 
     def positions(self, topics: Iterable[str]) -> dict[TopicPartition, int | None]:
         """The lake's positions of all partitions of these topics; None where it has none yet."""
@@ -148,7 +128,14 @@ class Pipeline:
         return positions == self.admin.offsets(list(positions), "latest", committed_reads=True)
 
     def wait_caught_up(self, topics: Sequence[str], timeout_s: float = 60) -> None:
-        wait_until(lambda: self.caught_up(topics), timeout_s, f"caught up with {topics}: {self.positions(topics)}")
+        def attempt() -> bool:
+            found = self.caught_up(topics)
+            assert found or not self.running or any(each.process.poll() is None for each in self.running), (
+                f"nobody is left to catch up with {topics}: {[each.tail() for each in self.running]}"
+            )
+            return found
+
+        wait_until(attempt, timeout_s, f"caught up with {topics}: {self.positions(topics)}")
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of a table of the lake."""
@@ -189,7 +176,7 @@ COMBINED = {"PYTHONPATH": str(Path(__file__).parent / "combined")}
 
 
 class ConsumerProcess:
-    """One `kgs consume`, in a process group of its own."""
+    """One `kgs consume`, in a process group of its own; ended at the end of the block whatever happens."""
 
     def __init__(
         self,
@@ -199,6 +186,7 @@ class ConsumerProcess:
         environ: Mapping[str, str],
         cwd: Path | None = None,
     ) -> None:
+        self._pipeline = pipeline
         self.log = pipeline.folder / f"consumer-{number}.log"
         self.status_file = pipeline.folder / f"consumer-{number}.json"
         command = [KGS, "--log-level", "DEBUG", "consume", "--config", str(pipeline.config), "--id", str(number)]
@@ -211,6 +199,13 @@ class ConsumerProcess:
                 env={**os.environ, **environ},
                 cwd=cwd,
             )
+        pipeline.running.append(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.destroy()
 
     def status(self) -> dict[str, Any]:
         """What it says of itself; empty before it has said anything."""
@@ -242,6 +237,8 @@ class ConsumerProcess:
 
     def destroy(self) -> None:
         """End it and everything it has started, by pid."""
+        if self in self._pipeline.running:
+            self._pipeline.running.remove(self)
         try:
             family = [self.process_handle, *self.process_handle.children(recursive=True)]
         except psutil.NoSuchProcess:

@@ -1,7 +1,7 @@
 """A group with its controller on a broker, what can be done to it, and what must hold afterwards."""
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from kgs_core.system.processes import find_runs
 from tests.system.director import wait_commits
 from tests.system.group_record import Records, find_problems, load_records, now, unread
 from tests.system.pipeline import ConsumerProcess
-from tests.system.test_control import LIFE_S, PARTITIONS, SECTIONS, Rig
+from tests.system.rig import LIFE_S, PARTITIONS, SECTIONS, Rig
 
 Tps = frozenset[TopicPartition]
 # What is owed after a hold-up is produced at twice the pace: nobody is to be started for that
@@ -30,38 +30,27 @@ class ShakenGroup(Rig):
         deaths: when incarnations were killed, seconds since 1970.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        kafka: EmbeddedKafka,
-        topic: str,
-        record: Callable[..., None],
-        *,
-        spares: int,
-        suspect_after_s: float,
-    ) -> None:
-        packing = {**SECTIONS["packing"], **PACKING, "spare_consumers": spares}
+    def __init__(self, folder: Path, kafka: EmbeddedKafka, topic: str, *, suspect_after_s: float) -> None:
+        packing = {**SECTIONS["packing"], **PACKING, "spare_consumers": 1}
         membership = {**SECTIONS["membership"], "suspect_after_s": suspect_after_s, "start_timeout_s": LIFE_S}
         super().__init__(folder, kafka, topic, packing=packing, membership=membership)
-        self.spares = spares
         self.deaths: dict[Incarnation, float] = {}
         self.logged: list[str] = []
-        self._record = record
         self._by_hand: list[ConsumerProcess] = []
 
     def wait_settled(self, readers: int, without: Collection[Incarnation] = ()) -> GroupStatus:
-        """Until so many consumers read everything, the spares are there, and nobody else is, `without` neither."""
+        """Until so many consumers read everything, the spare is there, and nobody else is, `without` neither."""
 
         def settled(found: GroupStatus) -> bool:
             lines = found.consumers
             return (
                 found.is_converged
                 and len(found.current) == PARTITIONS
-                and len(set(found.current.values())) == readers == len(lines) - self.spares
+                and len(set(found.current.values())) == readers == len(lines) - 1
                 and not any(line.needs_attention or line.incarnation in without for line in lines)
             )
 
-        return self.wait(settled, f"{readers} readers and {self.spares} spares, without {without}")
+        return self.wait(settled, f"{readers} readers and a spare, without {without}")
 
     def runs(self, number: int) -> dict[str, list[psutil.Process]]:
         """A consumer's runs of which something lives, by name."""
@@ -109,7 +98,6 @@ class ShakenGroup(Rig):
         self.logged.append(
             f"{what}: first commit after it (longest time without one): {times} ms, machine's load {load}"
         )
-        self._record(what, {str(tp): each._asdict() for tp, each in found.items()})
 
     def assert_right(self) -> Records:
         """The rules hold of all that was said so far, and the lake holds what it must."""

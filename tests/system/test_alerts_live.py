@@ -28,7 +28,7 @@ from tests.system.demo_run import DemoRun, started
 from tests.system.exporter import exporter_at
 from tests.system.pipeline import json_values, produce
 from tests.system.prometheus import Prometheus, prometheus
-from tests.system.test_control import BUSY, SECTIONS, Rig
+from tests.system.rig import BUSY, SECTIONS, Rig
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.alerts, pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(3600)]
@@ -122,13 +122,10 @@ def kafka(tmp_path: Path) -> Iterator[EmbeddedKafka]:
 @pytest.fixture
 def rig(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Rig]:
     packing = {**SECTIONS["packing"], "max_rscore_per_hour": 100}
-    rig = Rig(tmp_path, kafka, "load", topics=TOPICS, packing=packing)
-    rig.pipeline.admin.create_topic(EVENTS, 1)
-    rig.pipeline.admin.create_topic(HOT, 1)
-    try:
+    with Rig(tmp_path, kafka, "load", topics=TOPICS, packing=packing) as rig:
+        rig.pipeline.admin.create_topic(EVENTS, 1)
+        rig.pipeline.admin.create_topic(HOT, 1)
         yield rig
-    finally:
-        rig.clean_up()
 
 
 def test_every_alert_fires_in_its_outage_alone_and_falls_silent(rig: Rig, kafka: EmbeddedKafka, tmp_path: Path) -> None:
@@ -138,7 +135,7 @@ def test_every_alert_fires_in_its_outage_alone_and_falls_silent(rig: Rig, kafka:
         produce(kafka.bootstrap_servers, HOT, json_values(0, 100))
         control = held.enter_context(rig.controller("--metrics-port", "0"))
         rig.wait(lambda found: found.is_converged and len(set(found.current.values())) == 2, "two consumers")
-        own = held.enter_context(exporter_at(rig.command("metrics"), "--every", "1", "--audit-every", "0.002"))
+        own = held.enter_context(exporter_at(rig.pipeline.command("metrics"), "--every", "1", "--audit-every", "0.002"))
         targets = {"kgs-metrics": own, "kgs-control": _address_in(rig.log)}
         server = held.enter_context(prometheus(tmp_path, [shortened(RULES, FACTOR)], targets))
         outages = Outages(rig, kafka, server)

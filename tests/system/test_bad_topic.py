@@ -1,7 +1,6 @@
 """A topic whose schema does not fit, beside one whose does: what is said of it, and what is not measured on it."""
 
 import json
-import subprocess
 from contextlib import closing
 
 import pytest
@@ -11,7 +10,7 @@ from kgs_core.group.protocol import Report
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.model import TopicPartition
 from tests.system.director import Director
-from tests.system.pipeline import JSON_FIELDS, KGS, Pipeline, json_values, produce
+from tests.system.pipeline import JSON_FIELDS, Pipeline, json_values, produce
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 BAD, GOOD = "bad", "good"
@@ -30,11 +29,6 @@ def pipeline(kafka, topic_prefix, tmp_path):
     return pipeline
 
 
-def kgs(pipeline, *arguments):
-    command = [KGS, arguments[0], "--config", str(pipeline.config), *arguments[1:]]
-    return subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-
-
 def test_a_topic_that_does_not_fit_is_reported_as_bad_and_the_other_one_is_not(pipeline, topic_prefix):
     """With a real consumer: how the share comes from the records to report, log and status is what is tried."""
     bad, good = f"{topic_prefix}{BAD}", f"{topic_prefix}{GOOD}"
@@ -49,9 +43,9 @@ def test_a_topic_that_does_not_fit_is_reported_as_bad_and_the_other_one_is_not(p
 
         assert director.wait(told, "it is reported").bad_shares == {bad: 1.0}
         pipeline.wait_caught_up([bad, good])
-        shown = json.loads(kgs(pipeline, "status", "--json").stdout)
+        shown = json.loads(pipeline.kgs("status", "--json").stdout)
         assert shown["bad_shares"] == {bad: 1.0}
-        assert f"topic {bad}: all of its newest records are dead letters" in kgs(pipeline, "status").stdout
+        assert f"topic {bad}: all of its newest records are dead letters" in pipeline.kgs("status").stdout
         assert process.log.read_text().count("too many bad records") == 1
         assert shown["consumers"][0]["stopped"] == {}
     pipeline.assert_exact(good, raw=False)
@@ -62,7 +56,7 @@ def test_a_topic_that_does_not_fit_is_reported_as_bad_and_the_other_one_is_not(p
 
 def test_no_capacity_is_measured_on_dead_letters(pipeline, topic_prefix):
     """As a user calls it: what must not be printed are settings that follow from the speed of dead letters."""
-    ended = kgs(pipeline, "capacity", "--seconds", "5")
+    ended = pipeline.kgs("capacity", "--seconds", "5")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.splitlines()[-1] == (
         f"error: capacity: topic {topic_prefix}{BAD}: all of its records cannot be parsed, and how fast dead "

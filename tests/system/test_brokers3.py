@@ -13,7 +13,7 @@ from kgs_core.model import TopicPartition
 from kgs_core.system.tcp_ports import HOST
 from tests.system.brokers3 import three_brokers
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow(20)]
+pytestmark = [pytest.mark.chaos, pytest.mark.soak, pytest.mark.slow]
 VICTIM, HEIR = 1, 2
 OF_THE_NETWORK = OUTAGES.keys() - {"killed", "frozen"}
 
@@ -35,9 +35,7 @@ def is_written(bootstrap: str, within_s: float) -> bool:
     return is_there
 
 
-@pytest.mark.parametrize(
-    "outage", [pytest.param(each, marks=() if each == "killed" else pytest.mark.soak) for each in OUTAGES]
-)
+@pytest.mark.parametrize("outage", OUTAGES)
 def test_an_outage_is_one_of_its_classes_and_ends(brokers: ThreeBrokers, outage: str) -> None:
     brokers.lead(VICTIM)
     brokers.inflict(outage, VICTIM, ["consumers"])

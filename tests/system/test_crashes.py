@@ -1,7 +1,7 @@
 """Killed at every named point, frozen and thawed, two at once: nothing lost, nothing doubled.
 
-DataFrames on Spark, whose workers are then where batches are fetched and written; Arrow tables in the consumer's
-process, by the same functions. Both on Spark: `test_two_consumers_that_both_own_everything`.
+In the consumer's process, by the functions that Spark's workers call. On Spark: what its workers alone do, fetching and
+writing DataFrames, and two consumers at once.
 """
 
 import os
@@ -18,16 +18,16 @@ from tests.system.pipeline import COMBINED, JSON_FIELDS, Pipeline, json_values, 
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(600)]
-PROCESSORS = {
-    "arrow": {"format": "json", "schema": JSON_FIELDS},
-    "dataframe": {"format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"},
-}
-POINTS = ("fetched", "written", "after-dead-letter-commit", "before-commit", "after-commit")
-LIVES = {"arrow": (COMBINED, (*POINTS, "intent-left", "entry-made")), "dataframe": ({}, POINTS[:2])}
-"""How its commits are made, each way by one of the two, and where its lives end.
-
-Commits are the driver's, whatever has read the batch: once they begin, lives on Spark end as the others do.
-"""
+RULE = {"format": "json", "schema": JSON_FIELDS}
+POINTS = (
+    "fetched",
+    "written",
+    "after-dead-letter-commit",
+    "before-commit",
+    "after-commit",
+    "intent-left",
+    "entry-made",
+)
 
 
 def mixed_values(first: int, count: int) -> list[bytes]:
@@ -35,34 +35,28 @@ def mixed_values(first: int, count: int) -> list[bytes]:
     return [v if i % 50 else b"not json" for i, v in enumerate(json_values(first, count))]
 
 
-@pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
-def test_killed_at_every_point_in_turn(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+def test_killed_at_every_point_in_turn(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Each life ends at the next point, in the second batch it gets there with; the last one lives on."""
-    die_at_every_point(processor, kafka, f"{topic_prefix}crash", tmp_path)
+    die_at_every_point(kafka, f"{topic_prefix}crash", tmp_path)
 
 
 @pytest.mark.neighbours
 def test_killed_at_every_point_in_turn_with_a_lake_in_a_store(
     object_server: ObjectServer, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
-    die_at_every_point("arrow", kafka, f"{topic_prefix}crash", tmp_path, object_server.storage("crash"))
+    die_at_every_point(kafka, f"{topic_prefix}crash", tmp_path, object_server.storage("crash"))
 
 
-def die_at_every_point(
-    processor: str, kafka: EmbeddedKafka, topic: str, folder: Path, storage: Storage | None = None
-) -> None:
-    rules = [{"topic": topic, **PROCESSORS[processor]}]
-    pipeline = Pipeline(folder, kafka.bootstrap_servers, rules, storage=storage, batch_bytes=20_000)
+def die_at_every_point(kafka: EmbeddedKafka, topic: str, folder: Path, storage: Storage | None = None) -> None:
+    pipeline = Pipeline(
+        folder, kafka.bootstrap_servers, [{"topic": topic, **RULE}], storage=storage, batch_bytes=20_000
+    )
     pipeline.admin.create_topic(topic, 3)
     produced = 0
-    commit, points = LIVES[processor]
-    for point in points:
+    for point in POINTS:
         produced += produce(kafka.bootstrap_servers, topic, mixed_values(produced, 3000))
-        with pipeline.consumer(**crash_at(f"{point}:2", folder), **commit) as consumer:
-            wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
-            assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
-        assert (folder / point).exists()
-    with pipeline.consumer(**commit) as consumer:
+        die_at(pipeline, point, **COMBINED)
+    with pipeline.consumer(**COMBINED) as consumer:
         pipeline.wait_caught_up([topic])
         consumer.terminate()
     pipeline.assert_exact(topic, raw=False)
@@ -70,13 +64,20 @@ def die_at_every_point(
     assert len(pipeline.rows(f"{topic}_dead_letters")) == produced // 50
 
 
+def die_at(pipeline: Pipeline, point: str, **environ: str) -> None:
+    """One life, which ends at its second time there."""
+    with pipeline.consumer(**crash_at(f"{point}:2", pipeline.folder), **environ) as consumer:
+        wait_until(lambda: consumer.process.poll() is not None, 60, f"dead at {point}: {consumer.tail()}")
+        assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
+    assert (pipeline.folder / point).exists()
+
+
 def test_frozen_before_its_commit_while_another_takes_over(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
     """What the frozen one holds is in the lake when it wakes up; it must land nothing of it, and go on."""
     topic = f"{topic_prefix}frozen"
-    rules = [{"topic": topic, **PROCESSORS["arrow"]}]
-    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=20_000)
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **RULE}], batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 2)
     produced = produce(kafka.bootstrap_servers, topic, mixed_values(0, 3000))
     with pipeline.consumer(1, **crash_at("before-commit:3", tmp_path, "STOP"), **COMBINED) as frozen:
@@ -96,17 +97,21 @@ def test_frozen_before_its_commit_while_another_takes_over(
 
 
 @pytest.mark.spark
-def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+def test_killed_with_written_dataframes_then_two_consumers_that_both_own_everything(
+    kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
+) -> None:
     """Wasteful, and exact all the same; one of them is killed on the way."""
     topics = [f"{topic_prefix}both-{name}" for name in ("a", "b")]
-    rules = [{"topic": topics[0]}, {"topic": topics[1], **PROCESSORS["dataframe"]}]
+    rules = [{"topic": topics[0]}, {"topic": topics[1], **RULE, "transform": "hooks:spark_double"}]
     pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, rules, batch_bytes=20_000)
     for topic in topics:
         pipeline.admin.create_topic(topic, 3)
+    produced = produce(kafka.bootstrap_servers, topics[1], mixed_values(0, 3000))
+    die_at(pipeline, "written")
     with pipeline.consumer(1, **COMBINED) as first, pipeline.consumer(2) as second:
         for round_ in range(10):
             for topic in topics:
-                produce(kafka.bootstrap_servers, topic, json_values(round_ * 1000, 1000))
+                produce(kafka.bootstrap_servers, topic, json_values(produced + round_ * 1000, 1000))
             if round_ == 5:
                 wait_until(lambda: sum(map(bool, pipeline.positions(topics).values())) > 3, 60, "both at work")
         logs = lambda: first.log.read_text() + second.log.read_text()  # noqa: E731
@@ -117,6 +122,7 @@ def test_two_consumers_that_both_own_everything(kafka: EmbeddedKafka, topic_pref
     pipeline.assert_exact(topics[0])
     pipeline.assert_exact(topics[1], raw=False)
     pipeline.assert_audit_is_clean()
+    assert len(pipeline.rows(f"{topics[1]}_dead_letters")) == produced // 50
 
 
 @pytest.mark.spark

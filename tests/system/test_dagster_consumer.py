@@ -15,7 +15,6 @@ import pytest
 import yaml
 from dagster import DagsterRunStatus as Status
 
-from kgs_core.config.file import load_settings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.group.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Report
@@ -43,10 +42,7 @@ class Rig:
         self.group = group
         self.instance = instance
         self.pipeline = Pipeline(folder, kafka.bootstrap_servers, [{"topic": topic}])
-        tree = yaml.safe_load(self.pipeline.config.read_text())
-        membership = {"suspect_after_s": 6.0}
-        self.pipeline.config.write_text(yaml.safe_dump({**tree, "membership": membership}))
-        self.pipeline.settings = load_settings(self.pipeline.config, {})
+        self.pipeline.add(membership={"suspect_after_s": 6.0})
         self.pipeline.admin.create_topic(topic, 2)
         self.all = frozenset(TopicPartition(topic, number) for number in range(2))
         self.config = GroupConfig(self.pipeline.settings, self.pipeline.config, "")

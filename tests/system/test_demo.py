@@ -1,9 +1,11 @@
 """The whole demonstration as people start it: no terminal, Ctrl-C, a killed consumer, its own death.
 
-Without Dagster, from the wheel and with a killed controller: `test_wheel_demo.py`. Through Dagster and on Spark, as
-people run it, where every record is counted; through Dagster where its processes are what must end.
+From the wheel, through Dagster and on Spark, as people run it, where every record is counted: files that a wheel lacks
+are missed by those processes alone. Through Dagster, too, where its processes are what must end.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,6 +17,7 @@ import pytest
 from tests.system.dagster_room import ask
 from tests.system.demo_run import END_S, FIRST_ROWS_S, DemoRun, assert_is_exact, processes_of, started
 from tests.waiting import wait_until
+from tests.wheel import build_wheel, environ, install
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(70), pytest.mark.timeout(900)]
 
@@ -32,29 +35,37 @@ def demo(tmp_path: Path) -> Iterator[Callable[..., DemoRun]]:
 
 @pytest.mark.spark
 @pytest.mark.slow(150)
-def test_it_runs_through_dagster_and_every_record_arrives_exactly_once_though_a_consumer_is_killed(demo):
-    run = demo("--seconds", "15")
-    directory = run.directory
-    address = run.wait_for(r"its UI will be at (http://127\.0\.0\.1:\d+)", 120).group(1)
-    run.wait_for(rf"Dagster's UI is at {address}", 120)
-    run.wait_for(r"running \d+ of 15 s", FIRST_ROWS_S)
-    runs = consumer_runs(address)
-    assert {each["status"] for each in runs} <= {"STARTED", "STARTING", "QUEUED"}, runs
-    assert any(tag == {"key": "kgs/consumer", "value": "1"} for each in runs for tag in each["tags"]), runs
-    run.kill_consumer()
-    assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
-    assert_is_exact(run)
-    assert f"Dagster at {address}" in run.output, "the table says it, too"
-    assert "the group is told to stop" in run.output
-    assert processes_of(directory) == []
-    assert not Path(directory).exists()
+def test_from_the_wheel_every_record_arrives_exactly_once_through_dagster_though_a_consumer_is_killed(tmp_path):
+    """No source is beside it: what nobody with a checkout would notice is missing."""
+    room = tmp_path / "elsewhere"
+    for folder in (tmp_path / "source", room):
+        folder.mkdir()
+    install(build_wheel(tmp_path / "source"), room)
+    with started([room / "venv/bin/kgs", "demo", "--seconds", "15"], room, environ()) as run:
+        directory = run.directory
+        address = run.wait_for(r"its UI will be at (http://127\.0\.0\.1:\d+)", 120).group(1)
+        run.wait_for(rf"Dagster's UI is at {address}", 120)
+        run.wait_for(r"running \d+ of 15 s", FIRST_ROWS_S)
+        runs = consumer_runs(address)
+        assert {each["status"] for each in runs} <= {"STARTED", "STARTING", "QUEUED"}, runs
+        assert any(tag == {"key": "kgs/consumer", "value": "1"} for each in runs for tag in each["tags"]), runs
+        run.kill_consumer()
+        assert run.process.wait(FIRST_ROWS_S + END_S) == 0, run.output
+        assert_is_exact(run)
+        assert f"Dagster at {address}" in run.output, "the table says it, too"
+        assert "the group is told to stop" in run.output
+        assert processes_of(directory) == []
+        assert not Path(directory).exists()
 
 
 def test_the_stop_of_a_service_manager_ends_everything_in_order(demo, tmp_path):
-    """Without Dagster, whose end in order is that of the test above."""
+    """Without Dagster, whose end in order is that of the test above; a controller that was killed has come again."""
     run = demo("--bare", "--directory", str(tmp_path / "kept"))
     directory = run.directory
+    controller = int(run.wait_for(r"controller started \(pid (\d+)\)", 120).group(1))
     run.wait_for(r"first rows in the lake", FIRST_ROWS_S)
+    os.kill(controller, signal.SIGKILL)
+    run.wait_for(r"controller has died \(SIGKILL\)[^$]*controller started", 60)
     run.process.terminate()
     assert run.process.wait(150) == 0, run.output
     assert "interrupted: ending everything in order" in run.output

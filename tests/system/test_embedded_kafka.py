@@ -77,9 +77,31 @@ def living_in(directory: Path) -> list[int]:
     return found
 
 
+def answers(admin):
+    """Whether it tells of the 1000 records that are there."""
+    tp = TopicPartition("t", 0)
+    try:
+        return admin.offsets([tp], "latest") == {tp: 1000}
+    except TransientError:
+        return False
+
+
+def kill_and_restart(kafka, admins):
+    """Clients that ask while it is away and as soon as it is back remember a leader's epoch that is over."""
+    [node] = kafka.nodes
+    with ThreadPoolExecutor(len(admins)) as pool:
+        assert all(pool.map(answers, admins))
+        node.kill()
+        assert node.pid is None
+        assert not any(list(pool.map(answers, admins)))
+        kafka.restart(node)
+        for each in admins:
+            wait_until(lambda one=each: answers(one), 10, "offsets")
+
+
 @pytest.mark.chaos
 @pytest.mark.slow(30)
-def test_killed_or_closed_it_keeps_what_it_acknowledged_and_leaves_no_process(tmp_path):
+def test_killed_or_closed_it_keeps_what_it_acknowledged_serves_its_clients_again_and_leaves_no_process(tmp_path):
     """After `kgs prepare` it maps the archive of its classes."""
     archive = prepare_kafka(print)
     with EmbeddedKafka.start(tmp_path) as kafka:
@@ -93,11 +115,9 @@ def test_killed_or_closed_it_keeps_what_it_acknowledged_and_leaves_no_process(tm
         topic_id = admin.topic_ids(["t"])
         with pytest.raises(PermanentError, match="another Kafka runs in it"):
             EmbeddedKafka.start(tmp_path)
-        node.kill()
-        assert node.pid is None
-        assert not is_alive(killed)
-        kafka.restart(node)
+        kill_and_restart(kafka, [KafkaAdmin({"bootstrap.servers": before}, timeout_s=2) for _ in range(4)])
         assert node.pid != killed
+        assert not is_alive(killed)
         produce(kafka, "t", range(1000, 1500), acks="all")
         assert read(kafka, "t") == list(range(1500))
         assert wait_until(lambda: admin.topic_ids(["t"]), 10, "an answer") == topic_id
@@ -108,32 +128,6 @@ def test_killed_or_closed_it_keeps_what_it_acknowledged_and_leaves_no_process(tm
     with EmbeddedKafka.start(tmp_path) as kafka:
         assert kafka.bootstrap_servers == before
         assert read(kafka, "t") == list(range(1500))
-
-
-@pytest.mark.chaos
-@pytest.mark.slow(40)
-def test_clients_that_live_on_get_offsets_again_after_a_restart(tmp_path):
-    """Asked while the broker is away and as soon as it is back they remember a leader's epoch that is over."""
-    tp = TopicPartition("t", 0)
-    with EmbeddedKafka.start(tmp_path) as kafka:
-        [node] = kafka.nodes
-        admins = [KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers}, timeout_s=2) for _ in range(4)]
-        admins[0].create_topic("t", 1)
-
-        def answered(admin):
-            try:
-                return admin.offsets([tp], "latest") == {tp: 0}
-            except TransientError:
-                return False
-
-        with ThreadPoolExecutor(len(admins)) as pool:
-            for _ in range(3):
-                assert all(pool.map(answered, admins))
-                node.kill()
-                assert not any(list(pool.map(answered, admins)))
-                kafka.restart(node)
-                for admin in admins:
-                    wait_until(lambda one=admin: answered(one), 10, "offsets")
 
 
 _OWNER = """

@@ -2,46 +2,22 @@
 
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Collection
 
 import psutil
 import pytest
 
 from bench.load_shapes import KnownLoad
-from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.processes import pid_of
 from tests.system.group_record import find_problems, gone_in_order, now, time_of_stop
 from tests.system.pipeline import ConsumerProcess
+from tests.system.rig import BUSY, LIFE_S, ended
 from tests.system.shaken_group import ShakenGroup, incarnation_of, line_of, owned_besides, owned_by, readers_of
-from tests.system.test_control import BUSY, LIFE_S, ended
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(1500)]
 SHORT_S = 8.0
 PAUSE_S = SHORT_S / 4
-
-
-@pytest.fixture
-def open_group(
-    topic_prefix: str, tmp_path: Path, record_property: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., ShakenGroup]]:
-    opened = []
-
-    def open_(kafka: EmbeddedKafka, **more: Any) -> ShakenGroup:
-        folder = tmp_path / topic_prefix.rstrip(".")  # names the group, whose processes are found by its name
-        folder.mkdir()
-        opened.append(ShakenGroup(folder, kafka, f"{topic_prefix}load", record_property, **more))
-        return opened[-1]
-
-    try:
-        yield open_
-    finally:
-        for group in opened:
-            group.clean_up()
-            with capsys.disabled():
-                print("", *group.logged, sep="\n")
 
 
 def pause(group: ShakenGroup, number: int) -> None:
@@ -110,9 +86,9 @@ def death(group: ShakenGroup, number: int) -> None:
     group.assert_right()
 
 
-def test_silence_a_twin_and_a_death(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
+def test_silence_a_twin_and_a_death(open_group: Callable[..., ShakenGroup]) -> None:
     """One after the other on one group, whose numbers are used again."""
-    group = open_group(kafka, spares=1, suspect_after_s=SHORT_S)
+    group = open_group(suspect_after_s=SHORT_S)
     with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
         found = group.wait_settled(2)
         first, second = readers_of(found)
@@ -136,12 +112,12 @@ def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -
     return len(runs) == 1 and not runs.keys() & killed
 
 
-def test_several_deaths_at_once(kafka: EmbeddedKafka, open_group: Callable[..., ShakenGroup]) -> None:
+def test_several_deaths_at_once(open_group: Callable[..., ShakenGroup]) -> None:
     """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
 
     It is frozen as soon as its process is there, which takes longer than that to join.
     """
-    group = open_group(kafka, spares=1, suspect_after_s=SHORT_S)
+    group = open_group(suspect_after_s=SHORT_S)
     with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
         before = group.wait_settled(2)
         everything = frozenset(before.current)

@@ -3,16 +3,15 @@
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
+from bench.load_shapes import KnownLoad, steady
 from kgs_core import __version__
 from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
@@ -27,45 +26,8 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow(15), pytest.mark.timeout(900)]
 PARTITIONS = 3
-HAND_OVERS = 6
+HAND_OVERS = 4
 Tps = frozenset[TopicPartition]
-HOOKS = """
-def arrow_late(table, topic):
-    assert table.num_rows == 0, "no rows, please"
-    return table
-
-def spark_same(df, topic):
-    return df
-"""
-
-
-class Load:
-    """Writes to all partitions at a steady pace, in a thread, until the block ends."""
-
-    def __init__(self, bootstrap: str, topics: list[str], per_s: int) -> None:
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-        self._topics = topics
-        self._pause_s = 1 / per_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        count = 0
-        while not self._stop.wait(self._pause_s):
-            for topic in self._topics:
-                for partition in range(PARTITIONS):
-                    self._producer.produce(topic, f"{count}".encode(), partition=partition)
-                    count += 1
-            self._producer.poll(0)
-
-    def __enter__(self) -> "Load":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        assert self._producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -75,8 +37,6 @@ def director(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterato
     rules.append({"topic": f"{topic_prefix}raises", "transform_arrow": "hooks:arrow_late"})
     rules.append({"topic": f"{topic_prefix}transformed", "transform": "hooks:spark_same"})
     director = Director(Pipeline(tmp_path, kafka.bootstrap_servers, rules))
-    with (tmp_path / "hooks.py").open("a") as hooks:
-        hooks.write(HOOKS)
     yield director
     director.close()
 
@@ -156,7 +116,9 @@ def test_partitions_move_between_two_consumers_under_load(director: Director, ca
         one, two = director.joined(first), director.joined(second)
         assert_describes(director, one, first)
         assert_describes(director, two, second)
-        with Load(pipeline.bootstrap, topics, 100):
+        with ExitStack() as load:
+            for topic in topics:
+                load.enter_context(KnownLoad(pipeline.bootstrap, topic, steady(30_000.0)))
             director.give(one, everything)
             wait_commits(pipeline.lake, everything, 0)
             told = move_there_and_back(director, moved, one, two)

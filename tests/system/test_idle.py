@@ -7,7 +7,7 @@ import pytest
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import json_values, produce
-from tests.system.test_control import SECTIONS, Rig, ended
+from tests.system.rig import SECTIONS, Rig, ended
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(300)]
@@ -28,8 +28,7 @@ def test_a_group_sleeps_while_nothing_is_written_and_the_next_record_is_read(
     kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path, spares: int, sleeps: int
 ) -> None:
     packing = {**SECTIONS["packing"], "spare_consumers": spares, "idle_after_s": 2.0}
-    rig = Rig(tmp_path, kafka, f"{topic_prefix}idle", packing=packing)
-    try:
+    with Rig(tmp_path, kafka, f"{topic_prefix}idle", packing=packing) as rig:
         produce(rig.pipeline.bootstrap, rig.topic, json_values(0, 100))
         with rig.controller() as control:
             rig.pipeline.wait_caught_up([rig.topic])
@@ -43,5 +42,3 @@ def test_a_group_sleeps_while_nothing_is_written_and_the_next_record_is_read(
             assert ended(control) == 0, rig.tail()
         rig.pipeline.assert_exact(rig.topic)
         rig.pipeline.assert_audit_is_clean()
-    finally:
-        rig.clean_up()

@@ -7,7 +7,6 @@ starts Python workers of either kind.
 import datetime as dt
 import hmac
 import json
-import subprocess
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +18,8 @@ from confluent_kafka import Producer
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ingest.replay.redrive import Redrive
 from tests.core.ingest.masked_lake import everything_in
-from tests.system.pipeline import JSON_FIELDS, KGS, ConsumerProcess, Pipeline, json_values, produce
+from tests.system import test_route
+from tests.system.pipeline import JSON_FIELDS, ConsumerProcess, Pipeline, json_values, produce
 from tests.system.test_shared_table import assert_exact
 from tests.topics import create_partitions
 from tests.waiting import wait_until
@@ -61,6 +61,7 @@ RULES += [
 MASKED = {**JSON_RULE, "mask": {"s": "hash", "_key": "hash"}}
 RULES += [{"pattern": rf"ingest\.masked{name}-.*", **MASKED, **HOOKED[name or "json"]} for name in ("", "spark")]
 RULES.append({**RULES[-3], "pattern": r"ingest\.sharedspark-.*", "table": "sharedspark", **HOOKED["spark"]})
+RULES.append({"topic": "ingest.routed", **test_route.RULE, **test_route.ROUTE, **HOOKED["spark"]})
 HOSTILE = "open(__file__ + '.was_run', 'w').close()\nraise ImportError('from the working directory')\n"
 
 
@@ -110,6 +111,11 @@ def test_json_to_typed_columns(pipeline: Pipeline, consumer: ConsumerProcess, na
     assert len(rows) == 3000 - 75
     if name in ("arrow", "spark"):
         assert all(row["twice"] == 2 * row["i"] for row in rows)
+
+
+def test_dataframes_go_into_the_tables_of_a_route(pipeline: Pipeline, consumer: ConsumerProcess) -> None:
+    ingest(pipeline, consumer, "ingest.routed", [*test_route.values(0, 2000)])
+    test_route.assert_exact(pipeline, "ingest.routed", 2000)
 
 
 @pytest.mark.parametrize("table", ["shared", "sharedspark"])
@@ -169,11 +175,7 @@ def test_nested_values_keys_headers_and_what_has_no_column(
         assert (row["key_id"], row["trace"]) == (i if i % 2 else None, f"00-{i}")
         assert json.loads(row["_rescued"]) == {"s": {"l": [{"new": i}, None]}}
         assert name == "nested" or row["first"] == i
-    described = subprocess.run(
-        [KGS, "schema", "topic", topic, "--config", str(pipeline.config), "--json"],
-        check=True, capture_output=True, timeout=60,
-    )  # fmt: skip
-    found = json.loads(described.stdout)
+    found = json.loads(pipeline.kgs("schema", "topic", topic, "--json").stdout)
     assert (found["records"], found["fitting"], found["read_in_time"]) == (300, 300, True)
     assert found["schema"] == {
         "i": "long",

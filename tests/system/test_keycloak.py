@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, PortError, TransientError
@@ -72,9 +71,7 @@ def by_secret_in_a_file(guarded: Guarded, folder: Path, topic: str) -> Pipeline:
     (folder / "secret").write_text(SECRET + "\n")
     client = guarded.client(secret=f"${{file:{folder / 'secret'}}}")
     pipeline = guarded.pipeline(folder / f"{os.getpid()}-file", topic, {"client": client})
-    tree = yaml.safe_load(pipeline.config.read_text())
-    tree["packing"] = {"consumer_capacity_bytes_per_s": 10_000_000}
-    pipeline.config.write_text(yaml.safe_dump(tree))
+    pipeline.add(packing={"consumer_capacity_bytes_per_s": 10_000_000})
     return pipeline
 
 

@@ -21,12 +21,11 @@ import pytest
 import yaml
 from confluent_kafka import Producer
 
-from kgs_core.config.file import load_settings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.reporting.capacity import capacity_line
 from kgs_core.reporting.status import GroupStatus
 from kgs_core.system.processes import find_runs
-from tests.system.test_control import PARTITIONS, SECTIONS, Rig
+from tests.system.rig import PARTITIONS, SECTIONS, Rig
 
 pytestmark = [pytest.mark.soak, pytest.mark.chaos, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(2400)]
 FIELDS = 300
@@ -149,9 +148,7 @@ def configure(rig: Rig) -> None:
     """No capacity: it is learnt."""
     tree = yaml.safe_load(rig.pipeline.config.read_text())
     written = {name: value for name, value in tree["packing"].items() if "capacity" not in name}
-    tree["packing"] = {**written, "max_consumers": 3}
-    rig.pipeline.config.write_text(yaml.safe_dump(tree))
-    rig.settings = rig.pipeline.settings = load_settings(rig.pipeline.config, {})
+    rig.settings = rig.pipeline.add(packing={**written, "max_consumers": 3})
 
 
 def flat_out(found: GroupStatus) -> float:
@@ -178,9 +175,9 @@ def test_it_comes_near_what_is_measured_and_follows_a_slow_consumer(  # noqa: PL
     folder.mkdir()
     topic = f"{topic_prefix}load"
     rule = {"topic": topic, "format": "json", "schema": {f"f{n}": "int" for n in range(FIELDS)}, "start": "earliest"}
-    rig = Rig(folder, kafka, topic, topics=[rule], packing={**SECTIONS["packing"], "consumer_weight": "fewest"})
     load = Load(kafka.bootstrap_servers, topic, tmp_path / "kafka")
-    try:
+    packing = {**SECTIONS["packing"], "consumer_weight": "fewest"}
+    with Rig(folder, kafka, topic, topics=[rule], packing=packing) as rig:
         load.backlog(150_000)
         first = json.loads(rig.kgs("capacity", "--seconds", "20", "--json").stdout)["mode_bytes_per_s"]
         say(f"alone on the machine: {first / 1e6:.1f} MB/s")
@@ -220,5 +217,3 @@ def test_it_comes_near_what_is_measured_and_follows_a_slow_consumer(  # noqa: PL
                         f"{len(set(followed.target.assignment.values()))} consumers of "
                         f"{followed.target.capacity / 1e6:.1f} MB/s: {followed.target.reason}"
                     )
-    finally:
-        rig.clean_up()

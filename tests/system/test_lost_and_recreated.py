@@ -15,26 +15,21 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-def kgs(pipeline: Pipeline, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [KGS, *arguments, "--config", str(pipeline.config)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 @pytest.mark.slow(30)
 @pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
 def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_is_accepted(
     processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
-    rule = {"format": "json", "schema": JSON_FIELDS} if processor == "arrow" else {
-        "format": "json", "schema": JSON_FIELDS, "transform": "hooks:spark_double"
-    }  # fmt: skip
     topic = f"{topic_prefix}lost-{processor}"
-    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [{"topic": topic, **rule}])
+    rule = {"topic": topic, "format": "json", "schema": JSON_FIELDS}
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule])
     pipeline.admin.create_topic(topic, 3)
     produce(kafka.bootstrap_servers, topic, json_values(0, 600))
-    with pipeline.consumer() as consumer:
+    with pipeline.consumer(KGS_BATCH_RUNNER="local") as consumer:
         pipeline.wait_caught_up([topic])
         consumer.terminate()
+    if processor == "dataframe":
+        pipeline.configure([rule | {"transform": "hooks:spark_same"}])
     before = pipeline.positions([topic])[TopicPartition(topic, 1)]
     produce(kafka.bootstrap_servers, topic, json_values(600, 600))
     first = pipeline.admin.offsets([TopicPartition(topic, 1)], "latest")[TopicPartition(topic, 1)] - 20
@@ -44,7 +39,7 @@ def test_offsets_deleted_before_being_read_stop_their_partition_until_the_loss_i
         assert f"offsets {before} to {first - 1} were deleted before being read" in reason
         ends = pipeline.admin.offsets([TopicPartition(topic, p) for p in (0, 2)], "latest")
         wait_until(lambda: ends.items() <= pipeline.positions([topic]).items(), 30, "the others go on")
-        accepted = kgs(pipeline, "accept-loss", f"{topic}:1={before}-{first}", "--yes")
+        accepted = pipeline.kgs("accept-loss", f"{topic}:1={before}-{first}", "--yes")
         assert accepted.returncode == 0, accepted.stderr
         pipeline.wait_caught_up([topic])
         consumer.terminate()
@@ -79,7 +74,7 @@ def test_topic_made_again_under_its_name_is_stopped_with_both_ids_until_accepted
         assert f"error: topic {topic}" in refused.tail()
         assert str(old) in refused.tail()
         assert str(new) in refused.tail()
-    assert kgs(pipeline, "accept-topic", topic, "--yes").returncode == 0
+    assert pipeline.kgs("accept-topic", topic, "--yes").returncode == 0
     with pipeline.consumer(3) as consumer:
         pipeline.wait_caught_up([topic, beside])
         consumer.terminate()

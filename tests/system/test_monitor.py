@@ -1,13 +1,13 @@
 """The monitor on real brokers: against the files on their disks, under retention, after a kill."""
 
-import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import pytest
 import yaml
 from confluent_kafka.cimpl import Producer
 
-from bench.load_shapes import KnownLoad, steady
-from bench.segment_files import SegmentGrowth, segment_bytes
+from bench.load_shapes import RECORD_BYTES, KnownLoad, steady
+from bench.segment_files import SegmentGrowth
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.kafka import kafka_python
 from kgs_core.kafka.admin import KafkaAdmin
@@ -26,10 +26,11 @@ from kgs_core.monitor.kafka.partition_sizes import PartitionSizes
 from kgs_core.monitor.kafka.topic import load_history, topic_name
 from kgs_core.monitor.speeds import Measure, Measurement, Verdict
 from tests.system.monitoring import MONITOR, run_until, settings_of, tree_of
-from tests.system.pipeline import json_values, produce
 from tests.topics import delete_topic
 
 KGS = str(Path(sys.executable).with_name("kgs"))
+STORED = 1.015
+"""Of a record's bytes: what it takes on the disk, with its part of a batch's header."""
 
 
 @contextmanager
@@ -89,33 +90,31 @@ def small_segments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedde
 
 @pytest.mark.slow
 def test_retention_makes_no_speed_negative_or_wild(small_segments: EmbeddedKafka, topic_prefix: str) -> None:
-    """The same load goes to a topic that keeps everything; at no time may the two differ much."""
+    """At no time slower or faster than records came in the window, whatever pace the machine lets them come at."""
     admin = KafkaAdmin({"bootstrap.servers": small_segments.bootstrap_servers})
-    cut, whole = TopicPartition(f"{topic_prefix}cut", 0), TopicPartition(f"{topic_prefix}whole", 0)
+    cut = TopicPartition(f"{topic_prefix}cut", 0)
     config = {"segment.bytes": str(2**20), "retention.bytes": str(2**21), "file.delete.delay.ms": "100"}
     admin.create_topic(cut.topic, 1, config=config)
-    admin.create_topic(whole.topic, 1)
     bootstrap = small_segments.bootstrap_servers
     with (
         KnownLoad(bootstrap, cut.topic, steady(1_500_000.0)),
-        KnownLoad(bootstrap, whole.topic, steady(1_500_000.0)),
         Monitor(settings_of(bootstrap, topic_prefix), publish=False) as monitor,
     ):
         starts: set[int] = set()
 
         def cut_often(measurement: Measurement) -> bool:
             starts.add(measurement.reading.partitions[cut].log_start)
-            return len(starts) > 12
+            return len(starts) > 8
 
         found = run_until(monitor, cut_often, 60)  # Kafka 3.6 first looks for what to delete after 30 s
-    # The producers start one after the other, which both windows must have left behind
-    begun = next(m.reading.time_s for m in found if m.known.get(cut) and m.known.get(whole))
-    known = [m for m in found if m.reading.time_s > begun + MONITOR["window_s"]]
-    shrunk = [m for m in known if m.speeds[cut].verdict is Verdict.SHRUNK]
+    readings = [m.reading.partitions[cut] for m in found]
+    shrunk = [m for m in found if m.speeds[cut].verdict is Verdict.SHRUNK]
     assert len(shrunk) > 5
-    assert all(m.speeds[whole].verdict is Verdict.MEASURED for m in known)
-    for m in known:
-        assert m.known[cut] == pytest.approx(m.known[whole], rel=0.05), m.speeds[cut]
+    for m in shrunk:
+        window = [r for r in readings if 0 <= m.reading.partitions[cut].time_s - r.time_s <= MONITOR["window_s"]]
+        paces = [(b.end_offset - a.end_offset) / (b.offsets_s - a.offsets_s) for a, b in pairwise(window)]
+        slowest, fastest = (RECORD_BYTES * STORED * pace for pace in (min(paces), max(paces)))
+        assert 0.95 * slowest < m.known[cut] < 1.05 * fastest, (m.speeds[cut], paces)
 
 
 @pytest.mark.chaos
@@ -180,42 +179,6 @@ def test_a_recreated_topic_is_reported_as_such(kafka: EmbeddedKafka, admin: Kafk
         admin.create_topic(tp.topic, 1)
         assert monitor.tick().speeds[tp].verdict is Verdict.RECREATED
         run_until(monitor, lambda m: m.speeds[tp].verdict is Verdict.MEASURED)
-
-
-@pytest.mark.chaos
-@pytest.mark.slow(40)
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python: sockets never connected
-def test_of_three_brokers_the_leaders_alone_are_measured_and_of_one_that_is_gone_nothing_is_known(
-    tmp_path: Path, topic_prefix: str
-) -> None:
-    """Real brokers, since it is their answer to a request for sizes that must not count the copies that follow."""
-    with EmbeddedKafka.start(tmp_path / "kafka", nodes=3, log=print) as kafka:
-        admin = KafkaAdmin({"bootstrap.servers": kafka.bootstrap_servers})
-        topic = f"{topic_prefix}copies"
-        admin.create_topic(topic, 6, 3)
-        produce(kafka.bootstrap_servers, topic, json_values(0, 20_000), acks="all")
-        with closing(PartitionSizes(settings_of(kafka.bootstrap_servers, topic_prefix))) as sizes:
-            read = sizes.read()
-        assert read.unknown == {}
-        folders = {node.node_id: node.data for node in kafka.nodes}
-        for tp, log in read.partitions.items():
-            copies = {number: segment_bytes(folder, tp) for number, folder in folders.items()}
-            assert set(copies.values()) == {log.size_bytes}, "all copies are alike, and one of them is the size"
-        assert sum(log.size_bytes or 0 for log in read.partitions.values()) > 100_000
-        assert len({log.leader for log in read.partitions.values()}) == 3
-
-        admin.create_topic(f"{topic_prefix}one.a", 6)
-        with Monitor(settings_of(kafka.bootstrap_servers, f"{topic_prefix}one."), publish=False) as monitor:
-            before = run_until(monitor, lambda m: len(m.known) == 6)[-1]
-            gone = kafka.nodes[-1]
-            gone.kill()
-            hit = {tp for tp, log in before.reading.partitions.items() if log.leader == gone.node_id}
-            after = run_until(monitor, lambda m: len(m.known) == 4)
-            assert {tp for tp in after[-1].speeds if tp not in after[-1].known} == hit
-            assert all(after[-1].reading.unknown[tp] for tp in hit)
-            kafka.restart(gone)
-            run_until(monitor, lambda m: len(m.known) == 6)
-    gc.collect()
 
 
 def test_a_broker_that_is_too_old_is_named_at_the_start(

@@ -68,7 +68,7 @@ def test_what_compaction_has_taken_out_leaves_no_hole_to_wait_for(kafka, admin, 
         rows, _ = read_to(ObjectFetchSession, config, tp, written)
         if len(rows) < written:
             break
-        time.sleep(2)
+        time.sleep(0.5)
     assert len(rows) < written, "the broker has compacted nothing"
     native, _ = read_to(NativeFetchSession, config, tp, written)
     assert native[-1] == rows[-1] == (written - 1, b"%d" % (written - 1))

@@ -17,7 +17,7 @@ from tests.system.chaos.bystander import Bystander, standing_by
 from tests.system.group_record import now
 from tests.system.outage_group import HEIR, PARTITIONS, VICTIM, OutageGroup, Outcome, Reached
 from tests.system.pipeline import produce
-from tests.system.test_control import Rig
+from tests.system.rig import Rig
 from tests.waiting import wait_until
 
 pytestmark = [
@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # kafka-python leaves sockets open
 ]
-OUTAGE_S = 25.0
+OUTAGE_S = 18.0
 TWO_OUT_S = 60.0
 ELECT_AFTER_S = 8.0
 UNREAD_S = 5.0
@@ -42,17 +42,17 @@ IN_EVERY_TEST_RUN = ("killed",)
 @pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OutageGroup]:
     folder = tmp_path_factory.mktemp("outage")
-    with three_brokers(folder / "brokers") as brokers, standing_by(folder / "busy"):
-        group = OutageGroup(folder, brokers, "load", folder / "busy")
-        try:
-            with group.load, group.controller("--log-dir", str(folder / "logs")):
-                group.at_rest(1)
-                yield group
-                group.brokers.heal()
-                group.at_rest()
-            group.assert_nothing_lost()
-        finally:
-            group.clean_up()
+    with (
+        three_brokers(folder / "brokers") as brokers,
+        standing_by(folder / "busy"),
+        OutageGroup(folder, brokers, "load", folder / "busy") as group,
+    ):
+        with group.load, group.controller("--log-dir", str(folder / "logs")):
+            group.at_rest(1)
+            yield group
+            group.brokers.heal()
+            group.at_rest()
+        group.assert_nothing_lost()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from bench.load_shapes import KnownLoad
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from tests.system.test_control import BUSY, CALM, SECTIONS, Rig, ended
+from tests.system.rig import BUSY, CALM, SECTIONS, Rig, ended
 
 pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(900)]
 REFUSED = 3
@@ -18,11 +18,8 @@ ONE_READS = SECTIONS["packing"]["packing_capacity_bytes_per_s"]
 @pytest.fixture
 def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig]:
     packing = {**SECTIONS["packing"], "apply": "forced_only"}
-    rig = Rig(tmp_path, kafka, f"{topic_prefix}load", packing=packing)
-    try:
+    with Rig(tmp_path, kafka, f"{topic_prefix}load", packing=packing) as rig:
         yield rig
-    finally:
-        rig.clean_up()
 
 
 def test_what_overload_forces_is_done_at_once_and_a_better_packing_when_a_person_asks(rig: Rig) -> None:
@@ -36,7 +33,7 @@ def test_what_overload_forces_is_done_at_once_and_a_better_packing_when_a_person
             rig.wait(lambda found: sum(found.facts.speeds.values()) < ONE_READS, "one consumer is enough")
             assert "wait for `kgs plan --apply`" in rig.kgs("status").stdout
             rig.kgs("pause", "--wait")
-            refused = rig.run("plan", "--apply", "--yes")
+            refused = rig.pipeline.kgs("plan", "--apply", "--yes")
             assert (refused.returncode, refused.stderr.splitlines()[-1].count("kgs resume")) == (REFUSED, 1)
             rig.kgs("resume", "--wait")
             assert len(set(rig.look().current.values())) == 2, "nobody has asked yet"

@@ -1,11 +1,13 @@
 """`kgs plan --group` beside real consumers of both of Kafka's protocols; only a broker has such groups."""
 
 import json
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,13 +23,15 @@ from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.committed_offsets import GroupOffsets
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.planning.group_load import FLAT_OUT_S
+from tests.system.pipeline import KGS
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow(25), pytest.mark.timeout(240)]
 WINDOW_S = 12.0  # six looks
 PARTITIONS, TOTAL = 4, 300_000.0
 SLOW_S = 0.1
-NEW_PROTOCOL = pytest.mark.skipif(KAFKA_VERSION < "4", reason="Kafka 3 has no group.protocol=consumer (KIP-848)")
+PROTOCOLS = ("classic", "consumer") if KAFKA_VERSION >= "4" else ("classic",)
+"""Kafka 3 has no group.protocol=consumer (KIP-848)."""
 
 
 class Member(threading.Thread):
@@ -93,23 +97,40 @@ def plan(config: str, group: str) -> Result:
     return CliRunner().invoke(cli, ["plan", "--config", config, "--group", group, "--json"])
 
 
-@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=NEW_PROTOCOL)])
+def plans(config: str, groups: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Of several groups at once, since each looks at its group for a window."""
+    command = [KGS, "plan", "--config", config, "--json", "--group"]
+    running = {each: subprocess.Popen([*command, each], stdout=subprocess.PIPE, text=True) for each in groups}
+    said = {each: process.communicate(timeout=200)[0] for each, process in running.items()}
+    assert {process.returncode for process in running.values()} == {0}
+    return {each: json.loads(text) for each, text in said.items()}
+
+
 def test_who_is_behind_and_who_reads_nothing_is_seen(
-    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: str, protocol: str
+    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, config: str
 ) -> None:
-    topic, group = f"{topic_prefix}pay", f"{topic_prefix}app"
+    topic, groups = f"{topic_prefix}pay", {f"{topic_prefix}{protocol}": protocol for protocol in PROTOCOLS}
     admin.create_topic(topic, PARTITIONS)
     topics = admin.list_topics()
-    with (
-        KnownLoad(kafka.bootstrap_servers, topic, lambda _: TOTAL),
-        members(PARTITIONS + 2, kafka.bootstrap_servers, group, topic, protocol),
-    ):
-        wait_until(lambda: _committed(admin, group) == PARTITIONS, 60, "all is read")
+    with ExitStack() as running:
+        running.enter_context(KnownLoad(kafka.bootstrap_servers, topic, lambda _: TOTAL))
+        for group, protocol in groups.items():
+            running.enter_context(members(PARTITIONS + 2, kafka.bootstrap_servers, group, topic, protocol))
+        for group in groups:
+            wait_until(lambda one=group: _committed(admin, one) == PARTITIONS, 60, "all is read")  # type: ignore[misc]
         time.sleep(FLAT_OUT_S / 2)  # it falls behind six times as fast as it reads
-        shown = plan(config, group)
-        assert shown.exit_code == 0, shown.stderr
-        assert len(admin.describe_group(group).members) == PARTITIONS + 2, "it took no part"
-    found = json.loads(shown.stdout)
+        found = plans(config, groups)
+        assert [len(admin.describe_group(each).members) for each in groups] == [PARTITIONS + 2] * len(groups)
+    for each in found.values():
+        assert_seen(each)
+    assert admin.list_topics() == topics
+    # Its members are gone, its offsets are not
+    for later in plans(config, groups).values():
+        assert (later["group"]["members"], len(later["group"]["without_member"])) == ([], PARTITIONS)
+
+
+def assert_seen(found: dict[str, Any]) -> None:
+    """One member is behind, and two read nothing."""
     seen = found["group"]
     readers = [one for one in seen["members"] if one["partitions"]]
     assert (len(seen["members"]), len(readers), seen["without_member"]) == (PARTITIONS + 2, PARTITIONS, [])
@@ -124,10 +145,6 @@ def test_who_is_behind_and_who_reads_nothing_is_seen(
     assert f"without a partition: {', '.join(idle)}" in seen["advice"]
     assert found["consumers"] > PARTITIONS - 1, "each partition is more than the slow one reads"
     assert seen["advice"][0].startswith(f"{PARTITIONS + 2} members where {found['consumers']} would do")
-    assert admin.list_topics() == topics
-    # Its members are gone, its offsets are not
-    later = json.loads(plan(config, group).stdout)
-    assert (later["group"]["members"], len(later["group"]["without_member"])) == ([], PARTITIONS)
 
 
 def test_what_no_plan_can_be_made_for_is_refused_at_once(

@@ -5,28 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bench.load_shapes import KnownLoad
-from kgs_core.config.file import load_settings
 from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from kgs_core.reporting.status import GroupStatus
 from tests.system.group_record import find_problems, load_records
 from tests.system.pipeline import json_values, produce
-from tests.system.test_control import BUSY, PARTITIONS, SECTIONS, Rig, ended
+from tests.system.rig import BUSY, PARTITIONS, SECTIONS, Rig, ended
 
 pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(1500)]
 
 
 @pytest.fixture
 def rig(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> Iterator[Rig]:
-    rig = Rig(tmp_path, kafka, f"{topic_prefix}load", packing={**SECTIONS["packing"], "spare_consumers": 1})
-    try:
+    with Rig(tmp_path, kafka, f"{topic_prefix}load", packing={**SECTIONS["packing"], "spare_consumers": 1}) as rig:
         yield rig
-    finally:
-        rig.clean_up()
 
 
 def wait_settled(rig: Rig, wanted: str) -> GroupStatus:
@@ -44,15 +39,13 @@ def wait_settled(rig: Rig, wanted: str) -> GroupStatus:
 
 def test_consumers_of_another_configuration_give_way_one_after_the_other(rig: Rig) -> None:
     """The spare first, then by way of it each reader; every partition changes hands in order, and nothing is lost."""
-    config = rig.pipeline.config
     with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: BUSY):
         with rig.controller() as control:
             before = wait_settled(rig, config_hash(rig.settings))
             assert ended(control) == 0, rig.tail()
-        tree = yaml.safe_load(config.read_text())
-        tree["consumer"]["batch_bytes"] = 1_234_567
-        config.write_text(yaml.safe_dump(tree))
-        wanted = config_hash(load_settings(config, {}))
+        wanted = config_hash(
+            rig.pipeline.add(consumer={"wait_time_s": 0.1, "topics_refresh_s": 0.5, "batch_bytes": 1_234_567})
+        )
         assert wanted != before.consumers[0].config_hash
         with rig.controller() as control:
             rig.wait(lambda found: found.controller_is_heard, "another controller")
@@ -70,25 +63,22 @@ def test_consumers_of_another_configuration_give_way_one_after_the_other(rig: Ri
 
 
 class ThreeTopics:
-    """A rig with two more topics of one partition, and two configurations of it."""
+    """A rig with two more topics of one partition, and two sets of rules for it."""
 
     def __init__(self, rig: Rig, prefix: str) -> None:
         self.rig = rig
         self.topics = [rig.topic, f"{prefix}second", f"{prefix}third"]
         for topic in self.topics[1:]:
             rig.pipeline.admin.create_topic(topic, 1)
-        tree = yaml.safe_load(rig.pipeline.config.read_text())
         first, *others = ({"topic": topic} for topic in self.topics)
-        self.good = {**tree, "topics": [first, *others]}
-        self.bad = {**tree, "topics": [first, *({**rule, "transform_arrow": "no:hook"} for rule in others)]}
+        self.good = [first, *others]
+        self.bad = [first, *({**rule, "transform_arrow": "no:hook"} for rule in others)]
         self.write(self.good)
 
-    def write(self, tree: dict[str, Any]) -> None:
+    def write(self, rules: list[dict[str, Any]]) -> None:
         """The configuration from now on."""
-        rig = self.rig
-        rig.pipeline.config.write_text(yaml.safe_dump(tree))
-        rig.close()
-        rig.settings = rig.pipeline.settings = load_settings(rig.pipeline.config, {})
+        self.rig.close()
+        self.rig.settings = self.rig.pipeline.add(topics=rules)
 
     def feed(self) -> None:
         """Records for each topic, and all of them in the lake."""
@@ -123,7 +113,7 @@ def test_a_configuration_that_cannot_open_two_of_three_topics_takes_nothing_from
     group.write(group.bad)
     with rig.controller() as control:
         rig.wait(lambda found: found.controller_is_heard, "another controller")
-        refused = rig.run("replace", "--wait", "--timeout", "280")
+        refused = rig.pipeline.kgs("replace", "--wait", "--timeout", "280")
         said = refused.stderr.splitlines()[-1]
         assert (refused.returncode, "which it cannot" in said, "no:hook" in said) == (1, True, True), rig.tail() + said
         assert f"{group.topics[1]}:0, {group.topics[2]}:0" in said

@@ -6,6 +6,7 @@ With processes, since it is about what is in the tables when one of them is gone
 import json
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,15 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(30), pytest.mark.timeout(600)]
 TABLES = {"order": "side/orders", "click": "side/clicks"}
 KINDS = (*TABLES, "other")
-POINTS = {
-    "arrow": ("route-claimed:1", "after-side-commit:3", "after-side-commit:4", "before-commit:2", "after-commit:2"),
-    "dataframe": ("after-side-commit:3",),
-}
+POINTS = ("route-claimed:1", "after-side-commit:3", "after-side-commit:4", "before-commit:2", "after-commit:2")
+RULE = {"table": "own", "format": "json", "schema": {"i": "long", "kind": "string"}}
+ROUTE = {"route": {"column": "kind", "tables": TABLES}}
+
+
+def values(first: int, count: int) -> Iterator[bytes]:
+    """Records of each kind, every 50th of them bad."""
+    rows = ({"i": i, "kind": KINDS[i % 3]} for i in range(first, first + count))
+    return (json.dumps(row).encode() if row["i"] % 50 else b"not json" for row in rows)
 
 
 def assert_exact(pipeline: Pipeline, topic: str, level: int) -> None:
@@ -41,38 +47,25 @@ def assert_exact(pipeline: Pipeline, topic: str, level: int) -> None:
     assert len(pipeline.rows("own_dead_letters")) == len(log) - len(good)
 
 
-@pytest.mark.parametrize("processor", ["arrow", pytest.param("dataframe", marks=pytest.mark.spark)])
-def test_killed_around_each_commit(processor: str, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
+def test_killed_around_each_commit(kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """At last another consumer goes by another route, from where the tables are level."""
     topic = f"{topic_prefix}route"
-    rule = {"topic": topic, "table": "own", "format": "json", "schema": {"i": "long", "kind": "string"}}
-    rule |= {"route": {"column": "kind", "tables": TABLES}}
-    if processor == "dataframe":
-        rule |= {"transform": "hooks:spark_double"}
-    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule], batch_bytes=20_000)
+    rule = {"topic": topic, **RULE}
+    pipeline = Pipeline(tmp_path, kafka.bootstrap_servers, [rule | ROUTE], batch_bytes=20_000)
     pipeline.admin.create_topic(topic, 2)
     produced = 0
-
-    def send() -> None:
-        nonlocal produced
-        rows = ({"i": i, "kind": KINDS[i % 3]} for i in range(produced, produced + 2000))
-        values = (json.dumps(row).encode() if row["i"] % 50 else b"not json" for row in rows)
-        produced += produce(pipeline.bootstrap, topic, values)
-
-    for point in POINTS[processor]:
-        send()
+    for point in POINTS:
+        produced += produce(pipeline.bootstrap, topic, values(produced, 2000))
         with pipeline.consumer(**crash_at(point, tmp_path)) as consumer:
             wait_until(lambda: consumer.process.poll() is not None, 90, f"dead at {point}: {consumer.tail()}")
             assert consumer.process.returncode == -signal.SIGKILL, consumer.tail()
     with pipeline.consumer() as consumer:
         pipeline.wait_caught_up([topic])
         consumer.terminate()
-    level = produced
-    if processor == "arrow":  # which rule a consumer has read is the driver's affair
-        pipeline.configure([rule | {"route": {"column": "kind", "tables": {"order": "side/clicks"}}}])
-        with pipeline.consumer() as consumer:
-            send()
-            pipeline.wait_caught_up([topic])
-            consumer.terminate()
-    assert_exact(pipeline, topic, level)
+    pipeline.configure([rule | {"route": {"column": "kind", "tables": {"order": "side/clicks"}}}])
+    with pipeline.consumer() as consumer:
+        produce(pipeline.bootstrap, topic, values(produced, 2000))
+        pipeline.wait_caught_up([topic])
+        consumer.terminate()
+    assert_exact(pipeline, topic, produced)
     pipeline.assert_audit_is_clean()

@@ -6,8 +6,7 @@ Half an hour, so no part of `make test`: `make soak` runs it and prints how long
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,8 +16,8 @@ from kgs_core.group.protocol import MemberAssignment, Received, Target
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.monitor.kafka.topic import load_history
 from tests.system.group_record import Records, load_records, now
+from tests.system.rig import BUSY, CALM, SECTIONS, ended
 from tests.system.shaken_group import ShakenGroup, incarnation_of, owned_by, readers_of
-from tests.system.test_control import BUSY, CALM, SECTIONS, ended
 
 STEADY_S = float(os.environ.get("KGS_STEADY_S", "1200"))
 pytestmark = [
@@ -32,28 +31,11 @@ SUSPECT_AFTER_S = 30.0
 
 
 @pytest.fixture
-def group(
-    kafka: EmbeddedKafka,
-    topic_prefix: str,
-    tmp_path: Path,
-    record_property: Callable[..., None],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[ShakenGroup]:
+def group(open_group: Callable[..., ShakenGroup], monkeypatch: pytest.MonkeyPatch) -> ShakenGroup:
     monkeypatch.setitem(SECTIONS, "monitor", {})
     monkeypatch.setitem(SECTIONS, "packing", {**SECTIONS["packing"], "sentinel_timeout_s": 60.0})
     monkeypatch.setitem(SECTIONS, "membership", {})
-    folder = tmp_path / topic_prefix.rstrip(".")
-    folder.mkdir()
-    group = ShakenGroup(
-        folder, kafka, f"{topic_prefix}load", record_property, spares=1, suspect_after_s=SUSPECT_AFTER_S
-    )
-    try:
-        yield group
-    finally:
-        group.clean_up()
-        with capsys.disabled():
-            print("", *group.logged, sep="\n")
+    return open_group(suspect_after_s=SUSPECT_AFTER_S)
 
 
 def changes(records: Records) -> list[Received[Target | MemberAssignment]]:

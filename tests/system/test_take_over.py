@@ -4,9 +4,6 @@ The former version is a wheel of the commit that was released, in an environment
 """
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,7 @@ from kgs_core import __version__
 from kgs_core.config.settings import config_hash
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from tests.system.pipeline import json_values, produce
-from tests.system.test_control import CALM, PARTITIONS, SECTIONS, Rig, ended
+from tests.system.rig import CALM, PARTITIONS, SECTIONS, Rig, ended
 from tests.wheel import RELEASED, build_wheel, environ, install
 
 pytestmark = [pytest.mark.slow(40), pytest.mark.timeout(900)]
@@ -30,19 +27,6 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return room / "venv/bin/kgs"
 
 
-@contextmanager
-def controller(kgs: Path | str, rig: Rig, env: dict[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """`kgs control` of one of both versions, killed at the end of the block if it is still there."""
-    with rig.log.open("ab") as log:
-        command = [str(kgs), *rig.command("control")[1:]]
-        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=env)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait(10)
-
-
 def test_a_group_of_the_former_version_is_replaced_one_by_one(
     released: Path, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:
@@ -50,11 +34,10 @@ def test_a_group_of_the_former_version_is_replaced_one_by_one(
     topic = f"{topic_prefix}load"
     packing = {**SECTIONS["packing"], "spare_consumers": 1}
     known = {"packing": packing, "monitor": {"window_s": 12.0}, "topics": [{"topic": topic}]}  # to 0.1
-    rig = Rig(tmp_path, kafka, topic, **known)
     former = {**environ(), "KGS_BATCH_RUNNER": os.environ["KGS_BATCH_RUNNER"]}
-    try:
+    with Rig(tmp_path, kafka, topic, **known) as rig:
         with KnownLoad(rig.pipeline.bootstrap, rig.topic, lambda _: CALM):
-            with controller(released, rig, former) as control:
+            with rig.controller(kgs=str(released), outer=former) as control:
                 before = rig.wait(lambda found: found.is_converged and len(found.consumers) == 2, "one and a spare")
                 assert {line.version for line in before.consumers} == {"0.1.0"}
                 assert ended(control) == 0, rig.tail()
@@ -70,5 +53,3 @@ def test_a_group_of_the_former_version_is_replaced_one_by_one(
         rig.pipeline.wait_caught_up([rig.topic])
         rig.pipeline.assert_exact(rig.topic)
         rig.pipeline.assert_audit_is_clean()
-    finally:
-        rig.clean_up()

@@ -1,6 +1,6 @@
 """How busy the machine is, as one sees it who has nothing to do with the group: seconds for a second of CPU.
 
-`python -m tests.system.chaos.bystander FILE`: a line each second, seconds since 1970 and the ratio.
+`python -m tests.system.chaos.bystander FILE`: a line every two seconds, seconds since 1970 and the ratio.
 """
 
 import subprocess
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.system.s3_meddler import ROOT
 
-WORK_S, EVERY_S = 0.1, 1.0
-"""Long enough that the scheduler gives no more than a fair share, and a tenth of one core at most."""
+WORK_S, EVERY_S = 0.1, 2.0
+"""Long enough that the scheduler gives no more than a fair share, and a twentieth of one core at most."""
 
 
 class Bystander:

@@ -12,13 +12,11 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.three_brokers import ThreeBrokers
 from bench.toxiproxy import find_toxiproxy
-from kgs_core.config.file import load_settings
 from kgs_core.errors import KgsError
 from kgs_core.group.protocol import RunState
 from kgs_core.model import TopicPartition
@@ -29,7 +27,7 @@ from tests.system.chaos.controls import MARK, BareControl, ChaosControl, Dagster
 from tests.system.chaos.journal import Journal
 from tests.system.chaos.lakes import ChaosLake, meddled_store, small_disk
 from tests.system.chaos.options import Options
-from tests.system.pipeline import KGS, ConsumerProcess, Pipeline
+from tests.system.pipeline import ConsumerProcess, Pipeline
 
 KGS_CLASS = "kgs"
 SUSPECT_S = 6.0
@@ -96,15 +94,13 @@ class Stage:
         )
         self._create_topics()
         self.pipeline = Pipeline(folder, self.kafka.bootstrap_servers, self._rules(), batch_timeout_s=60.0)
-        tree = yaml.safe_load(self.pipeline.config.read_text())
         store = {"root": lake.root, "storage_options": dict(lake.storage_options), "checkpoint_interval": 7}
         kafka = {"bootstrap_servers": brokers.bootstrap(KGS_CLASS)}
-        self.pipeline.config.write_text(yaml.safe_dump({**tree, **SECTIONS, "lake": store, "kafka": kafka}))
         direct = {"KGS_SET_KAFKA__BOOTSTRAP_SERVERS": self.kafka.bootstrap_servers}
-        self.settings = self.pipeline.settings = load_settings(self.pipeline.config, direct)
+        self.settings = self.pipeline.add(direct, **SECTIONS, lake=store, kafka=kafka)
         self.pipeline.lake = lake.tables
         self.control: ChaosControl = (
-            BareControl(self.command("control", "--log-dir", str(folder / "logs")), folder, journal.tell)
+            BareControl(self.pipeline.command("control", "--log-dir", str(folder / "logs")), folder, journal.tell)
             if options.control == "bare"
             else DagsterControl(folder, self.pipeline.config)
         )
@@ -133,14 +129,11 @@ class Stage:
         """The topic whose acknowledged records Kafka itself may lose."""
         return f"{self.prefix}{UNCLEAN}"
 
-    def command(self, *arguments: str) -> list[str]:
-        return [KGS, arguments[0], "--config", str(self.pipeline.config), *arguments[1:]]
-
     def run(self, *arguments: str, timeout_s: float = 120) -> "subprocess.CompletedProcess[str]":
         """A command of the group's people, however it ends; what it says is kept."""
         try:
             done = subprocess.run(
-                self.command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
+                self.pipeline.command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False
             )
         except subprocess.TimeoutExpired as e:
             done = subprocess.CompletedProcess(e.cmd, 124, "", f"not within {timeout_s} s")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psutil
@@ -19,6 +20,7 @@ from tests.system.chaos.stage import Stage
 MAX_PARTITIONS = 6
 ASKED_S = 20.0
 ANSWER_S = 8.0
+LOOK_S = 0.3
 UPKEEP_S = (0.5, 6.0)
 
 
@@ -31,17 +33,28 @@ def replace_everybody(nemesis: Nemesis) -> Heal:
     new = config.with_suffix(".new")
     new.write_text(yaml.safe_dump(tree))
     new.replace(config)
-    nemesis.stage.run("replace", "--timeout", "5")
+    _run(nemesis, "replace", "--timeout", "5")
     return lambda: _say_until_it_is_taken(nemesis, "replace")
 
 
 def pause_everybody(nemesis: Nemesis) -> Heal:
-    nemesis.stage.run("pause", "--timeout", "5")
+    _run(nemesis, "pause", "--timeout", "5")
     return lambda: _say_until_it_is_taken(nemesis, "resume")
 
 
+def _run(nemesis: Nemesis, *arguments: str) -> int:
+    """A command, which asks a frozen broker for a minute: meanwhile other faults end in their time."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(nemesis.stage.run, *arguments)
+        while not done.done():
+            nemesis.stage.control.keep()
+            nemesis.heal(due=time.monotonic())
+            time.sleep(LOOK_S)
+    return done.result().returncode
+
+
 def _say_until_it_is_taken(nemesis: Nemesis, what: str) -> None:
-    while nemesis.stage.run(what, "--timeout", "10").returncode != 0:
+    while _run(nemesis, what, "--timeout", "10") != 0:
         nemesis.heal(due=float("inf"))  # the brokers are away as well
         nemesis.stage.control.keep()
 
@@ -65,7 +78,7 @@ def upkeep(nemesis: Nemesis) -> None:
     """`kgs maintain` beside everything, killed in the middle of it now and then."""
     stage = nemesis.stage
     with (stage.folder / "commands.log").open("ab") as log:
-        run = subprocess.Popen(stage.command("maintain"), stdout=log, stderr=log, start_new_session=True)
+        run = subprocess.Popen(stage.pipeline.command("maintain"), stdout=log, stderr=log, start_new_session=True)
     with suppress(subprocess.TimeoutExpired):
         run.wait(nemesis.random.uniform(*UPKEEP_S))
     run.kill()
