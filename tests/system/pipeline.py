@@ -96,7 +96,7 @@ class Pipeline:
 
     def command(self, *arguments: str) -> list[str]:
         """A command of the group's people."""
-        return [KGS, arguments[0], "--config", str(self.config), *arguments[1:]]
+        return [KGS, *arguments, "--config", str(self.config)]
 
     def kgs(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """The same, however it ends."""

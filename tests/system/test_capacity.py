@@ -47,7 +47,7 @@ def test_capacity_in_stored_bytes_and_nothing_left_behind(
         produce(
             kafka.bootstrap_servers, f"{topic_prefix}{name}", json_values(0, 20_000), **{"compression.type": "gzip"}
         )
-    ended = run("capacity", "--config", str(config), "--seconds", "20", "--json")
+    ended = run("capacity", "--config", str(config), "--seconds", "10", "--json")
     assert ended.returncode == 0, ended.stderr
     found = json.loads(ended.stdout)
     assert found["saturated"]

@@ -86,13 +86,44 @@ def death(group: ShakenGroup, number: int) -> None:
     group.assert_right()
 
 
-def test_silence_a_twin_and_a_death(open_group: Callable[..., ShakenGroup]) -> None:
+def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -> bool:
+    """Whether it has one run, and none of the killed ones, of which a JVM may live on for a moment."""
+    runs = group.runs(number)
+    return len(runs) == 1 and not runs.keys() & killed
+
+
+def several_deaths_at_once(group: ShakenGroup) -> None:
+    """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
+
+    It is frozen as soon as its process is there, which takes longer than that to join.
+    """
+    before = group.look()
+    everything = frozenset(before.current)
+    late = readers_of(before)[-1]
+    killed = {number: incarnation_of(before, number) for number in group.consumers()}
+    pids, runs = group.consumers(), set(group.runs(late))
+    for number, incarnation in killed.items():
+        os.kill(pids[number], signal.SIGKILL)
+        group.deaths[incarnation] = now()
+    at = now()
+    wait_until(lambda: is_started_again(group, late, runs), LIFE_S, f"{late} is started again")
+    with group.frozen(late):
+        group.wait(lambda found: owned_besides(found, late) == everything, "the others read everything")
+        group.wait_read(everything)
+        assert not any(line.consumer == late and line.partitions for line in group.look().consumers)
+    group.tell("three killed at once, and one of them is late", everything, at)
+    found = group.wait_settled(2, without=[*killed.values()])
+    assert late not in readers_of(found), "who comes late is the spare"
+    group.assert_right()
+
+
+def test_several_deaths_at_once_then_silence_a_twin_and_a_death(open_group: Callable[..., ShakenGroup]) -> None:
     """One after the other on one group, whose numbers are used again."""
     group = open_group(suspect_after_s=SHORT_S)
     with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
-        found = group.wait_settled(2)
-        first, second = readers_of(found)
-        group.wait_read(frozenset(found.current))
+        group.wait_read(frozenset(group.wait_settled(2).current))
+        several_deaths_at_once(group)
+        first, second = readers_of(group.look())
         pause(group, second)
         silence(group, second)
         assert second not in readers_of(group.look())
@@ -104,39 +135,3 @@ def test_silence_a_twin_and_a_death(open_group: Callable[..., ShakenGroup]) -> N
         assert ended(control) == 0, group.tail()
     group.assert_complete()
     process.terminate()
-
-
-def is_started_again(group: ShakenGroup, number: int, killed: Collection[str]) -> bool:
-    """Whether it has one run, and none of the killed ones, of which a JVM may live on for a moment."""
-    runs = group.runs(number)
-    return len(runs) == 1 and not runs.keys() & killed
-
-
-def test_several_deaths_at_once(open_group: Callable[..., ShakenGroup]) -> None:
-    """Both readers and the spare are killed; of those that come again one is slow: the others read all there is.
-
-    It is frozen as soon as its process is there, which takes longer than that to join.
-    """
-    group = open_group(suspect_after_s=SHORT_S)
-    with KnownLoad(group.pipeline.bootstrap, group.topic, lambda _: BUSY), group.controller() as control:
-        before = group.wait_settled(2)
-        everything = frozenset(before.current)
-        group.wait_read(everything)
-        late = readers_of(before)[-1]
-        killed = {number: incarnation_of(before, number) for number in group.consumers()}
-        pids, runs = group.consumers(), set(group.runs(late))
-        for number, incarnation in killed.items():
-            os.kill(pids[number], signal.SIGKILL)
-            group.deaths[incarnation] = now()
-        at = now()
-        wait_until(lambda: is_started_again(group, late, runs), LIFE_S, f"{late} is started again")
-        with group.frozen(late):
-            group.wait(lambda found: owned_besides(found, late) == everything, "the others read everything")
-            group.wait_read(everything)
-            assert not any(line.consumer == late and line.partitions for line in group.look().consumers)
-        group.tell("three killed at once, and one of them is late", everything, at)
-        found = group.wait_settled(2, without=[*killed.values()])
-        assert late not in readers_of(found), "who comes late is the spare"
-        group.assert_right()
-        assert ended(control) == 0, group.tail()
-    group.assert_complete()

@@ -114,10 +114,11 @@ def test_the_leaders_alone_are_measured_and_of_a_broker_that_is_gone_nothing_is_
     admin.create_topic(f"{topic_prefix}one.a", 6)
     with Monitor(monitoring.settings_of(three.bootstrap_servers, f"{topic_prefix}one."), publish=False) as monitor:
         before = monitoring.run_until(monitor, lambda m: len(m.known) == 6)[-1]
-        gone = three.nodes[-1]
+        led = {tp: log.leader for tp, log in before.reading.partitions.items()}
+        gone = next(node for node in three.nodes if node.node_id == led[TopicPartition(f"{topic_prefix}one.a", 0)])
+        hit = {tp for tp, leader in led.items() if leader == gone.node_id}
         gone.kill()
-        hit = {tp for tp, log in before.reading.partitions.items() if log.leader == gone.node_id}
-        after = monitoring.run_until(monitor, lambda m: len(m.known) == 4)
+        after = monitoring.run_until(monitor, lambda m: len(m.known) == len(led) - len(hit))
         assert {tp for tp in after[-1].speeds if tp not in after[-1].known} == hit
         assert all(after[-1].reading.unknown[tp] for tp in hit)
         three.restart(gone)
