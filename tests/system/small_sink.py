@@ -38,18 +38,17 @@ topics:
     table: bronze/{{topic}}
     format: json
     schema: {{n: int}}
-    rows: {rows}
 """
 
 
-def settings_text(kafka: EmbeddedKafka, root: Path, prefix: str, rows: str = "one_to_one") -> str:
+def settings_text(kafka: EmbeddedKafka, root: Path, prefix: str) -> str:
     """All topics with this prefix into tables of one column."""
     pattern = prefix.replace(".", "[.]") + ".*"
-    return _YAML.format(group="audited", servers=kafka.bootstrap_servers, root=root, pattern=pattern, rows=rows)
+    return _YAML.format(group="audited", servers=kafka.bootstrap_servers, root=root, pattern=pattern)
 
 
-def settings_for(kafka: EmbeddedKafka, root: Path, prefix: str, rows: str = "one_to_one") -> Settings:
-    return parse_settings(settings_text(kafka, root, prefix, rows).encode(), "test", {})
+def settings_for(kafka: EmbeddedKafka, root: Path, prefix: str) -> Settings:
+    return parse_settings(settings_text(kafka, root, prefix).encode(), "test", {})
 
 
 def send(kafka: EmbeddedKafka, topic: str, *values: bytes, partition: int = 0) -> None:

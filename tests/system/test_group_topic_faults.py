@@ -59,6 +59,7 @@ class Dying(producers.Producer):
         os.kill(os.getpid(), signal.SIGKILL)
 
 producers.Producer = Dying
+controller_writer.TRANSACTION_TIMEOUT_S = float(sys.argv[4])
 Group(sys.argv[1], sys.argv[2]).writer().write(target("of the killed"), [gives(1, A)], [])
 """
 
@@ -76,9 +77,9 @@ def group(own: EmbeddedKafka, topic_prefix: str) -> Iterator[Group]:
         yield group
 
 
-def die(group: Group, when: str) -> None:
+def die(group: Group, when: str, timeout_s: float = controller_writer.TRANSACTION_TIMEOUT_S) -> None:
     """A controller that kills itself before or after the commit of its first write."""
-    arguments = [group.settings.kafka.bootstrap_servers, group.settings.group, when]
+    arguments = [group.settings.kafka.bootstrap_servers, group.settings.group, when, str(timeout_s)]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments],
         cwd=Path(__file__).parents[2],
@@ -104,7 +105,7 @@ def test_killed_before_the_commit_nothing_is_seen_and_the_next_controller_waits_
 
 
 def test_killed_before_the_commit_readers_go_on_when_the_transaction_has_timed_out(group: Group) -> None:
-    die(group, "before")
+    die(group, "before", 8.0)
     with pytest.raises(TransientError, match="still open"):
         group.reader(timeout_s=0.5).read_to_end()
     assert group.reader(timeout_s=30).read_to_end() == []
