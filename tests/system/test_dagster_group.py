@@ -19,7 +19,7 @@ from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow(170), pytest.mark.timeout(1800)]
-SUSPECT_AFTER_S = 10.0
+SUSPECT_AFTER_S = 20.0
 
 
 def incarnations(found: GroupStatus) -> set[Incarnation | None]:
@@ -139,6 +139,6 @@ def test_whatever_of_dagster_dies_the_group_goes_on(
             wait_until(lambda: "reaction_s" in recorded(group, room, "handover"), 60, "how long a change took")
             without_memory(group, room)
         group.pipeline.wait_caught_up([group.topic], 120)
-        wait_until(lambda: room.count_runs("lake_audit_job", "SUCCESS") == 1, 120, "the first table is audited at once")
+        wait_until(lambda: room.count_runs("lake_audit_job", "SUCCESS"), 120, "the first table is audited at once")
         group.kgs("stop", "--yes", "--wait")
     group.assert_complete()
