@@ -23,7 +23,7 @@ from bench.format_records import records_in
 from bench.machine import machine
 from bench.records import DIFFERENT, Kind, produce_backlog
 from bench.registry_stub import running_registry
-from kgs_core.config import Settings, TopicRule
+from kgs_core.config import Settings, TableSpec, TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, TransientError
@@ -31,7 +31,7 @@ from kgs_core.ingest.fetch.fetch_client import FetchClient
 from kgs_core.ingest.fetch.fetch_sessions import close_sessions
 from kgs_core.ingest.worker import arrow_task, batch_files, process_batch, sorted_records
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.records import collector_paused
@@ -158,11 +158,9 @@ class _Profile:
         self._root = directory / "lake"
         rule = TopicRule.model_validate({"topic": "t", **kind.rule})
         topics = _topics(kind, plan)
+        specs = [TableSpec(topic, topic, f"{topic}_dl", rule, kind.registry) for topic in topics]
         self._jobs = {
-            topic: TopicJob(
-                topic, TopicId("profile"), rule, topic, f"{topic}_dl", parsed_schema(rule), {}, registry=kind.registry
-            )
-            for topic in topics
+            spec.topic: TopicJob(TopicPlan.of(spec, TopicId("profile"), parsed_schema(rule)), {}) for spec in specs
         }
         self._start = {TopicPartition(topic, p): 0 for topic in topics for p in range(plan.partitions)}
         table = {"pattern": ".*", "table": "{topic}"}

@@ -68,7 +68,7 @@ class LayoutSink(TopicSink):
 
     def job(self, found: TablePositions) -> TopicJob:
         """What a worker must know at these positions."""
-        return self.job_with(found.dead_letter_marks, sides=self.spec.side_tables, side_marks=found.side_marks)
+        return TopicJob(self.plan(), found.dead_letter_marks, side_marks=found.side_marks)
 
     def drain(self, most: int = 1_000_000) -> list[TopicBatch]:
         """Read and commit until nothing is left."""

@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.config.settings import LakeSettings
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.table_log import TableLog
@@ -102,13 +102,9 @@ class TopicSink:
         schema = table_schema(found, parsed_schema(found))
         self.table = TopicTable(open_lake(self.lake, "7", commit), self.spec, self.ids, schema)
 
-    def job_with(self, marks: Mapping[int, int | None], **more: Any) -> TopicJob:
-        """What a worker must know of the topic, beside `more`."""
-        spec = self.spec
-        return TopicJob(
-            *(spec.topic, self.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, self.table.schema, marks),
-            **more,
-        )
+    def plan(self, columns: pa.Schema | None = None) -> TopicPlan:
+        """What a worker must know of the topic."""
+        return TopicPlan.of(self.spec, self.ids.topic_id, self.table.schema, columns)
 
 
 class Sink(TopicSink):
@@ -129,7 +125,7 @@ class Sink(TopicSink):
         if marks is None:
             marks = self.table.positions(set(ranges)).dead_letter_marks
         records = [FakeRecord(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
-        job = self.job_with(marks, columns=self.table.columns)
+        job = TopicJob(self.plan(self.table.columns), marks)
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
         batch, cuts = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None

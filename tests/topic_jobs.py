@@ -2,19 +2,19 @@
 
 import pyarrow as pa
 
-from kgs_core.config import TopicRule
+from kgs_core.config import TableSpec, TopicRule
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
-from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.model import TopicId
 
 
-def topic_job(rule, columns=None, **more):
-    """Of topic `t`, where the rule names no other."""
-    found = TopicRule.model_validate({"topic": "t", **rule})
-    topic, schema = found.topic, parsed_schema(found, columns)
-    return TopicJob(topic, TopicId("id"), found, topic, f"{topic}_dl", schema, {}, columns=columns, **more)
+def topic_job(rule, columns=None, *, registry=None, topic_id="id"):
+    """Of topic `t`, where the rule names no other, with nothing of it in the lake."""
+    found = rule if isinstance(rule, TopicRule) else TopicRule.model_validate({"topic": "t", **rule})
+    spec = TableSpec(found.topic, found.topic, f"{found.topic}_dl", found, registry)
+    return TopicJob(TopicPlan.of(spec, TopicId(topic_id), parsed_schema(found, columns), columns), {})
 
 
 def values_of(values, columns, **more):

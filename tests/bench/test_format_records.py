@@ -6,13 +6,11 @@ from confluent_kafka.cimpl import Message
 from bench.format_records import records_in
 from bench.records import FIELDS
 from bench.registry_stub import running_registry
-from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker.sorted_records import sort_records
-from kgs_core.ingest.worker.topic_job import TopicJob
-from kgs_core.lake.files.row_schema import parsed_schema
+from tests.topic_jobs import topic_job
 
 COUNT = 20
 
@@ -20,11 +18,10 @@ COUNT = 20
 def rows_of(name):
     with running_registry() as registry:
         found = records_in(name, registry, COUNT)
-        rule = TopicRule.model_validate({"topic": "t", **found.rule})
         of = RegistrySettings(url=registry.url)
-        job = TopicJob("t", "id", rule, "t", "t_dl", parsed_schema(rule), {}, registry=of)
+        plan = topic_job(found.rule, registry=of).plan
         messages = [Message(topic="t", offset=n, value=value) for n, value in enumerate(found.values)]
-        rows = sort_records(job, records_of(messages))
+        rows = sort_records(plan, records_of(messages))
         assert rows.dead_letters.num_rows == 0
         return rows.rows
 

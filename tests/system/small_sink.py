@@ -14,7 +14,7 @@ from kgs_core.config import Settings, parse_settings, resolve_tables
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.session import NativeFetchSession
-from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.client_config import admin_client, reading_client
 from kgs_core.lake.files.parquet_writer import write_table
@@ -97,15 +97,7 @@ class SmallSink:
                 fetched = session.gather(wanted, batch_bytes, 0.3, 10)
         finally:
             session.close()
-        job = TopicJob(
-            self.topic,
-            self.ids.topic_id,
-            self.spec.rule,
-            self.spec.table,
-            self.spec.dead_letters_table,
-            self.schema,
-            found.dead_letter_marks,
-        )
+        job = TopicJob(TopicPlan.of(self.spec, self.ids.topic_id, self.schema), found.dead_letter_marks)
         ranges = {tp.partition: r for tp, r in fetched.ranges.items()}
         batch, _ = process_topic(self.storage, job, fetched.of(self.topic), ranges)
         assert batch is not None

@@ -5,7 +5,6 @@ import os
 import pytest
 from confluent_kafka import Producer
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.ingest.fetch.fetch_client import UnreadableError
 from kgs_core.ingest.fetch.session import NativeFetchSession
@@ -13,12 +12,11 @@ from kgs_core.ingest.fetch.topic_records import NO_EPOCH
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
-from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.kafka.client_config import reading_client
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.system.small_sink import settings_for
+from tests.topic_jobs import topic_job
 
 BATCHES = [b"first" * 10, b"second" * 10, b"third" * 10]
 IN_EACH = 4
@@ -72,9 +70,8 @@ def context(kafka, tmp_path, topic_prefix):
 
 def test_batch_that_fails_its_check_stops_its_partition_there(topic, context, admin):
     broken, well = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    rule = TopicRule.model_validate({"topic": topic})
     os.mkdir(context.storage.path(topic))
-    job = TopicJob(topic, admin.topic_ids([topic])[topic], rule, topic, f"{topic}_dl", parsed_schema(rule), {})
+    job = topic_job({"topic": topic}, topic_id=admin.topic_ids([topic])[topic])
     position, found = {broken: 0, well: 0}, ReadResult()
     for _ in range(10):  # as long as it takes to begin, and then again and again with the partition that is broken
         result = read_round(ArrowRequest(context, {topic: job}, position, 1 << 20, 0.2, 2.0))

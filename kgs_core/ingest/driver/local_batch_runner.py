@@ -42,7 +42,7 @@ class LocalBatchRunner(BatchRunner):
 
     def read_dataframe(self, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> ReadResult:  # noqa: ARG002
         """Raise a ConfigError: a transform needs Spark."""
-        raise _needs_spark(job.rule.transform, job.topic)
+        raise _needs_spark(job.plan.spec.rule.transform, job.topic)
 
     def warm_transforms(self) -> None:
         """Do nothing: no transform can run here."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.lake.topics.topic_table import TopicTable
 
@@ -26,9 +25,7 @@ class TopicState:
     def __init__(self, table: TopicTable) -> None:
         self.table = table
         self.is_at_work = False
-        self._plan: TopicPlan | None = None
-        self._planned: object = None
-        self._masks = masks_of(table.spec)
+        self._plan = _plan_of(table)
         self._progress = TopicProgress(
             table.ids.topic, table.ids.topic_id, uses_dataframe=table.spec.rule.transform is not None
         )
@@ -58,26 +55,11 @@ class TopicState:
 
     def job(self, progress: TopicProgress | None = None) -> TopicJob:
         """What a worker must know, at `progress`; in the middle of a round that is not yet the one kept here."""
-        table, at = self.table, progress or self._progress
-        spec = table.spec
-        if self._planned is not table.schema:  # it is given columns now and then
-            self._plan, self._planned = TopicPlan.of(spec.rule, table.schema, table.columns), table.schema
-        return TopicJob(
-            self.topic,
-            table.ids.topic_id,
-            spec.rule,
-            spec.table,
-            spec.dead_letters_table,
-            table.schema,
-            dict(at.marks),
-            dict(at.epochs),
-            table.columns,
-            spec.registry,
-            spec.side_tables,
-            {table: dict(marks) for table, marks in at.side_marks.items()},
-            self._masks,
-            self._plan,
-        )
+        at = progress or self._progress
+        if self._plan.schema is not self.table.schema:  # it is given columns now and then
+            self._plan = _plan_of(self.table)
+        side_marks = {table: dict(marks) for table, marks in at.side_marks.items()}
+        return TopicJob(self._plan, dict(at.marks), dict(at.epochs), side_marks)
 
     def give_up(self, partitions: frozenset[int]) -> None:
         """Own these no longer, and forget all about them: what the table says of them changes from now on."""
@@ -94,6 +76,10 @@ class TopicState:
     def stop(self, reasons: Mapping[int, str], cause: StopCause) -> None:
         """Stop reading these partitions; they stay owned."""
         self.progress = self._progress.stopped(reasons, cause, time.monotonic())
+
+
+def _plan_of(table: TopicTable) -> TopicPlan:
+    return TopicPlan.of(table.spec, table.ids.topic_id, table.schema, table.columns)
 
 
 def _log_stops(old: TopicProgress, new: TopicProgress) -> None:

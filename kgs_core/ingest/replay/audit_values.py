@@ -15,10 +15,9 @@ from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.opening.topic_opener import columns_of
-from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
 from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
-from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.ingest.worker.topic_job import TopicPlan
 from kgs_core.kafka.admin import KafkaAdmin, admin_of
 from kgs_core.kafka.records import Record
 from kgs_core.lake.audit.audit_kafka_log import load_log
@@ -70,8 +69,8 @@ def _audited(
     }
     wanted = {partition: span for partition, span in ranges.items() if partition < known.partitions}
     try:
-        job = _job(lake, spec, known.topic_id)
-        comparison = _Comparison(job, _rows_in(lake, spec, settings.group, job))
+        plan = _plan(lake, spec, known.topic_id)
+        comparison = _Comparison(plan, _rows_in(lake, settings.group, plan))
         load_log(
             settings, admin, spec.topic, wanted, lambda done, total: progress and progress(spec.topic, done, total),
             comparison.take,
@@ -90,30 +89,28 @@ def _audited(
     )
 
 
-def _job(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicJob:
+def _plan(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicPlan:
     schema, rule = lake.open(spec.table).schema, spec.rule
     columns = value_columns(rule, schema)
     if rule.names_columns or rule.transform_arrow is not None:
         columns = columns_of(spec, lake)
         columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
-    masks = masks_of(spec)
-    if masks is not None:
-        refuse_other_secret(spec.table, lake.all_versions(spec.table).get(MASKED), masks.token)
-    return TopicJob(
-        spec.topic, topic_id, rule, spec.table, spec.dead_letters_table, schema, {},
-        columns=columns, registry=spec.registry, masks=masks,
-    )  # fmt: skip
+    plan = TopicPlan.of(spec, topic_id, schema, columns)
+    if plan.masks is not None:
+        refuse_other_secret(spec.table, lake.all_versions(spec.table).get(MASKED), plan.masks.token)
+    return plan
 
 
-def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
+def _rows_in(lake: Lake, group: str, plan: TopicPlan) -> _Rows:
     """Of all rows of this topic id, in whatever table they are."""
+    spec = plan.spec
     parts: dict[int, list[tuple[Offsets, Digests]]] = {}
     try:
         for name in (spec.table, *side_tables_of(lake, spec, group)):
             pinned = lake.pin(name)
             if pinned is not None:
                 with ThreadPoolExecutor(READ_THREADS) as pool:
-                    for found in pool.map(partial(_of_file, job, pinned), pinned.files()):
+                    for found in pool.map(partial(_of_file, plan, pinned), pinned.files()):
                         for partition, rows in found.items():
                             parts.setdefault(partition, []).append(rows)
     except PortError:
@@ -123,21 +120,21 @@ def _rows_in(lake: Lake, spec: TableSpec, group: str, job: TopicJob) -> _Rows:
     return {partition: _of_each_offset(rows) for partition, rows in parts.items()}
 
 
-def _of_file(job: TopicJob, pinned: PinnedTable, file: str) -> _Rows:
+def _of_file(plan: TopicPlan, pinned: PinnedTable, file: str) -> _Rows:
     """No more than numbers is kept of a file."""
-    return _by_partition(job, pinned.read(file, job.plan.given.names))
+    return _by_partition(plan, pinned.read(file, plan.given.names))
 
 
-def _by_partition(job: TopicJob, rows: pa.Table) -> _Rows:
+def _by_partition(plan: TopicPlan, rows: pa.Table) -> _Rows:
     """Of each row of this topic id, in no order."""
-    given = pa.schema([field for field in job.plan.given if field.name in rows.column_names])
+    given = pa.schema([field for field in plan.given if field.name in rows.column_names])
     rows = rows.select(given.names).cast(given)
     digests, offsets = row_digests(rows), rows["_offset"].to_numpy()
     places = rows.select(["_topic_id", "_partition"]).append_column("_offset", pa.array(np.arange(rows.num_rows)))
     return {
         key.partition: (offsets[at], digests[at])
         for key, at in offsets_of(places).items()
-        if key.topic_id == job.topic_id
+        if key.topic_id == plan.topic_id
     }
 
 
@@ -158,7 +155,7 @@ class _Comparison:
         unjudged: rows whose record has come, and its schema not.
     """
 
-    job: TopicJob
+    plan: TopicPlan
     rows: _Rows
     compared: int = 0
     unjudged: int = 0
@@ -167,13 +164,13 @@ class _Comparison:
     def take(self, messages: Sequence[Record]) -> None:
         """Compare what becomes of these."""
         records = records_of(messages)
-        parsed = parse_records(self.job, records)
+        parsed = parse_records(self.plan, records)
         if parsed.waiting:
-            raise TransientError(f"topic {self.job.topic}: {next(iter(parsed.waiting.values()))}: audit again")
-        rows = rows_of(parsed, records, self.job, without=records.faults)
-        rows = transform_arrow(self.job, rows) if rows.num_rows else self.job.plan.given.empty_table()
+            raise TransientError(f"topic {self.plan.spec.topic}: {next(iter(parsed.waiting.values()))}: audit again")
+        rows = rows_of(self.plan, parsed, records, without=records.faults)
+        rows = transform_arrow(self.plan, rows) if rows.num_rows else self.plan.given.empty_table()
         made, partitions = (
-            _by_partition(self.job, as_kept(self.job.rule, rows)),
+            _by_partition(self.plan, as_kept(self.plan.spec.rule, rows)),
             records.origin["_partition"].to_numpy(),
         )
         offsets = records.origin["_offset"].to_numpy()

@@ -24,7 +24,7 @@ from kgs_core.ingest.worker.dataframe_rows import SparkTransform
 from kgs_core.ingest.worker.masks import masks_of
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
 from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
-from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
+from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicPlan
 from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.files.layout import Partitioned, file_schema, given_schema, layout_of, table_schema
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
@@ -47,7 +47,7 @@ TRIES = 20
 MOST_LETTERS = 50_000
 MOST_BYTES = 64_000_000
 T = TypeVar("T")
-Transform = Callable[[TopicJob, pa.Table], pa.Table]
+Transform = Callable[[TopicPlan, pa.Table], pa.Table]
 """Rows of one topic before the rule's transform -> rows in the table's columns."""
 
 
@@ -224,21 +224,18 @@ class TopicRedrive(Closing):
 
     def _parsed(self, topic_id: TopicId, letters: pa.Table, found: RedriveResult) -> pa.Table:
         spec = self.spec
-        job = TopicJob(
-            spec.topic, topic_id, spec.rule, spec.table, spec.dead_letters_table, self._rows.schema, {},
-            columns=self._columns, registry=spec.registry, masks=self._masks,
-        )  # fmt: skip
+        plan = TopicPlan.of(spec, topic_id, self._rows.schema, self._columns)
         records, letters, lacking = self._records(topic_id, letters, found)
-        parsed = parse_records(job, records)
+        parsed = parse_records(plan, records)
         if parsed.waiting:
             raise TransientError(f"table {spec.table}: {next(iter(parsed.waiting.values()))}: run it again")
-        if not self._is_dry and (more := job.plan.more_columns(parsed.missing)):
+        if not self._is_dry and (more := plan.more_columns(parsed.missing)):
             raise MoreColumnsError(pa.schema(more))
         bad = {**parsed.bad, **lacking}
         self._note_failed(letters, bad, found)
-        rows = rows_of(parsed, records, job, without=bad)
+        rows = rows_of(plan, parsed, records, without=bad)
         try:
-            return self._transform(job, rows) if rows.num_rows else job.plan.given.empty_table()
+            return self._transform(plan, rows) if rows.num_rows else plan.given.empty_table()
         except TransformError as e:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 

@@ -14,11 +14,10 @@ from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.fetch_sessions import open_native, session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
-from kgs_core.ingest.worker.sorted_records import Cuts, load_parsers
+from kgs_core.ingest.worker.sorted_records import load_parsers
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.model import TopicPartition, by_topic
 from kgs_core.system.failpoints import FailpointPlan, failpoint
 
@@ -80,7 +79,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     began = time.monotonic()
     client = session("arrow", context.client, open_native)
     client.epochs = request.epochs
-    client.topic_ids = {topic: job.topic_id for topic, job in request.jobs.items()}
+    client.topic_ids = {topic: job.plan.topic_id for topic, job in request.jobs.items()}
     fetched = client.gather(
         request.start,
         request.batch_bytes,
@@ -107,34 +106,21 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
 def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> None:
     """Put into the result what becomes of each topic. The user's code runs in this thread alone, files go beside it."""
     storage = request.context.storage
-    at_work: list[tuple[str, Future[TopicBatch] | None, Cuts]] = []
+    on_their_way: list[tuple[str, Future[ReadResult]]] = []
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic(fetched.ranges).items()):
             with _own_affair(topic, result):
-                unwritten, cuts = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
-                written = None
-                if unwritten is not None:
-                    write = partial(unwritten.written, storage)
-                    written = pool.submit(write) if storage.is_in_objects else _at_once(write)
-                at_work.append((topic, written, cuts))
-        for topic, written, cuts in at_work:
+                unwritten = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
+                if storage.is_in_objects:
+                    on_their_way.append((topic, pool.submit(unwritten.written, storage)))
+                else:
+                    result.add(unwritten.written(storage))
+        for topic, written in on_their_way:
             with _own_affair(topic, result):
-                if written is not None:
-                    began_s, began_cpu_s = time.monotonic(), time.process_time()
-                    result.batches.append(written.result())
-                    idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
-                    result.waited_s += max(0.0, idle_s)
-                result.stopped |= {TopicPartition(topic, p): found for p, found in cuts.stopped.items()}
-                result.waiting |= {TopicPartition(topic, p): found for p, found in cuts.waiting.items()}
-
-
-def _at_once(call: Callable[[], TopicBatch]) -> Future[TopicBatch]:
-    done: Future[TopicBatch] = Future()
-    try:
-        done.set_result(call())
-    except BaseException as e:  # noqa: BLE001 - handed to who asks for the result
-        done.set_exception(e)
-    return done
+                began_s, began_cpu_s = time.monotonic(), time.process_time()
+                result.add(written.result())
+                idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
+                result.waited_s += max(0.0, idle_s)
 
 
 @contextmanager

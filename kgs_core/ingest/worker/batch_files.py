@@ -44,18 +44,18 @@ def write_routed(storage: Storage, job: TopicJob, rows: Partitioned) -> tuple[li
     Raises:
         TransientError: a table did not take a file.
     """
-    in_file = job.plan.in_file
-    if not job.sides:
-        return write_files(storage, job.table, in_file, rows), {}
-    own, sides = routed(job.rule, job.sides, rows.rows)
+    spec, in_file = job.plan.spec, job.plan.in_file
+    if not spec.side_tables:
+        return write_files(storage, spec.table, in_file, rows), {}
+    own, sides = routed(spec.rule, spec.side_tables, rows.rows)
     parts = {}
     for table, found in sides.items():
         marks = job.side_marks.get(table, {})
         new = unwritten(found, marks)
         if new.num_rows:
-            files = write_files(storage, table, in_file, Partitioned(job.rule, new))
+            files = write_files(storage, table, in_file, Partitioned(spec.rule, new))
             parts[table] = SidePart(files, marks)
-    return write_files(storage, job.table, in_file, Partitioned(job.rule, own)), parts
+    return write_files(storage, spec.table, in_file, Partitioned(spec.rule, own)), parts
 
 
 @cache

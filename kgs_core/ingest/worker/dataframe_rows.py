@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from kgs_core.config.settings import SparkSettings
 from kgs_core.ingest.worker.process_batch import TransformError, check_count, check_origins
-from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
+from kgs_core.ingest.worker.topic_job import TopicPlan, load_hook
 from kgs_core.spark.errors import cause
 from kgs_core.spark.session import start_spark, stop_spark
 from kgs_core.system.closing import Closing
@@ -23,7 +23,7 @@ class SparkTransform(Closing):
         self._name = name
         self._spark: SparkSession | None = None
 
-    def rows(self, job: TopicJob, rows: pa.Table) -> pa.Table:
+    def rows(self, plan: TopicPlan, rows: pa.Table) -> pa.Table:
         """Rows after the user's `transform`, in the table's columns.
 
         Raises:
@@ -32,13 +32,14 @@ class SparkTransform(Closing):
         """
         if self._spark is None:
             self._spark = start_spark(self._settings, self._name)
+        spec = plan.spec
         try:
-            frame = load_hook(str(job.rule.transform))(self._spark.createDataFrame(rows), job.topic)
-            out = frame.select(*job.plan.given.names).toArrow().cast(job.plan.given).combine_chunks()
+            frame = load_hook(str(spec.rule.transform))(self._spark.createDataFrame(rows), spec.topic)
+            out = frame.select(*plan.given.names).toArrow().cast(plan.given).combine_chunks()
         except (Exception, SystemExit) as e:
-            raise TransformError(f"transform {job.rule.transform}: {type(e).__name__}: {cause(e)}") from e
-        check_origins(job, out)
-        check_count(job, out.num_rows, rows.num_rows)
+            raise TransformError(f"transform {spec.rule.transform}: {type(e).__name__}: {cause(e)}") from e
+        check_origins(spec, out)
+        check_count(spec, out.num_rows, rows.num_rows)
         return out
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from kgs_core.ingest.worker.process_batch import (
     conclude,
     earlier_reading,
     ranges_before,
+    told,
     write_dead_letters,
 )
 from kgs_core.ingest.worker.sorted_records import sort_records
@@ -87,10 +88,12 @@ class DataFrameProcessor:
             if (again := transient(e)) is not None:
                 result.unavailable[job.topic] = str(again)
             else:
-                result.failed[job.topic] = f"transform {job.rule.transform}: {cause(e)}"
+                result.failed[job.topic] = f"transform {job.plan.spec.rule.transform}: {cause(e)}"
             return result
         if not found:
-            result.failed[job.topic] = f"transform {job.rule.transform} did not read all rows: no limit, no sampling"
+            result.failed[job.topic] = (
+                f"transform {job.plan.spec.rule.transform} did not read all rows: no limit, no sampling"
+            )
             return result
         result.troubles = found[0].troubles
         result.received = sum((each.received for each in found), Counter())
@@ -107,15 +110,13 @@ class DataFrameProcessor:
         files: WriterNote,
         result: ReadResult,
     ) -> None:
-        note, cuts = notes[0], notes[0].cuts
-        if any((other.cuts, other.bad_records) != (cuts, note.bad_records) for other in notes):
+        note = notes[0]
+        if any((other.cuts, other.batch.bad_records) != (note.cuts, note.batch.bad_records) for other in notes):
             # Read several times, as the user's plan may want it, and a registry did not always say the same
             result.unavailable[job.topic] = (
                 "the schema registry did not answer alike all the time: the batch is read again"
             )
             return
-        result.stopped = {TopicPartition(job.topic, p): found for p, found in cuts.stopped.items()}
-        result.waiting = {TopicPartition(job.topic, p): found for p, found in cuts.waiting.items()}
         if files.tasks > 1:
             result.failed[job.topic] = f"the transform of {job.topic} gives its rows in {files.tasks} tasks, not in one"
             return
@@ -125,9 +126,10 @@ class DataFrameProcessor:
             result.failed[job.topic] = str(e)
             return
         if batch is not None:
-            own = files.files.pop(job.table, ())
+            own = files.files.pop(job.plan.spec.table, ())
             sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.files.items()}
-            result.batches = [replace(batch, files=own, sides=sides)]
+            batch = replace(batch, files=own, sides=sides)
+        result.add(told(job.topic, batch, note.cuts))
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
@@ -154,10 +156,10 @@ class DataFrameProcessor:
         def writer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from write_rows(context, job, batches)
 
-        hook = load_hook(str(job.rule.transform))
+        hook = load_hook(str(job.plan.spec.rule.transform))
         with _worker_pool(self._spark, "reader"):
             source: DataFrame = self._spark.range(1).mapInArrow(
-                reader, from_arrow_schema(parsed_schema(job.rule, job.plan.values))
+                reader, from_arrow_schema(parsed_schema(job.plan.spec.rule, job.plan.values))
             )
         rows = hook(source, job.topic).select(*job.plan.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
@@ -215,18 +217,18 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _read(
     context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
 ) -> Iterator[pa.RecordBatch]:
-    note = ReadNote()
+    note = ReadNote.of(job)
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
         client = session(f"topic {job.topic}", context.client, open_native)
         epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
-        client.epochs, client.topic_ids = epochs, {job.topic: job.topic_id}
+        client.epochs, client.topic_ids = epochs, {job.topic: job.plan.topic_id}
         for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
             every, ended = fetched.of(job.topic), note.cuts.by_partition
             live = every.before(dict.fromkeys(ended, 0)) if ended else every
-            found = sort_records(job, live, earlier)
+            found = sort_records(job.plan, live, earlier)
             note.add(ranges, live, found)
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
@@ -234,7 +236,6 @@ def _read(
         note.troubles = e.troubles
     note.received = Counter(client.received())
     failpoint("fetched", context.crash)
-    note.dead_letters = write_dead_letters(
-        context.storage, job, pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
-    )
+    letters = pa.concat_tables([DEAD_LETTER_SCHEMA.empty_table(), *dead_letters])
+    note.batch = replace(note.batch, dead_letters=write_dead_letters(context.storage, job.plan.spec, letters))
     notes.add([note])

@@ -55,11 +55,12 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
         TransformError: the rows break the transform's promise.
         TransientError: the table did not take a file.
     """
+    plan, spec = job.plan, job.plan.spec
     identity: list[pa.Table] = []
 
     def cast() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(job.plan.given)
+            table = pa.Table.from_batches([batch]).cast(plan.given)
             identity.append(table.select(list(IDENTITY)))
             yield from table.to_batches()
 
@@ -67,18 +68,18 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     first = next((batch for batch in rows if batch.num_rows), None)
     if first is None:
         return
-    if job.rule.partition_by or job.rule.sort_by or job.sides:
-        found = partitioned(job, pa.Table.from_batches(_chain(first, rows), schema=job.plan.given))
-        left = found.cut(job.rule.max_files_per_batch)
+    if spec.rule.partition_by or spec.rule.sort_by or spec.side_tables:
+        found = partitioned(spec, pa.Table.from_batches(_chain(first, rows), schema=plan.given))
+        left = found.cut(spec.rule.max_files_per_batch)
         if left is not None:
             yield _told(WriterNote({}, 1, 0, left))
             return
         own, sides = write_routed(context.storage, job, found)
-        files = {job.table: own, **{table: list(part.files) for table, part in sides.items()}}
+        files = {spec.table: own, **{table: list(part.files) for table, part in sides.items()}}
     else:
-        files = {job.table: [write_table(context.storage, job.table, _chain(first, rows), job.schema)]}
+        files = {spec.table: [write_table(context.storage, spec.table, _chain(first, rows), plan.schema)]}
     every = pa.concat_tables(identity)
-    check_origins(job, every)
+    check_origins(spec, every)
     failpoint("written", context.crash)
     yield _told(WriterNote(files, 1, every.num_rows))
 

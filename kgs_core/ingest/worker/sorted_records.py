@@ -22,12 +22,11 @@ from kgs_core.ingest.formats.record_columns import (
     with_rescued,
     with_topic,
 )
-from kgs_core.ingest.worker.masks import Masks, withheld, without_bytes
-from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
+from kgs_core.ingest.worker.masks import withheld, without_bytes
+from kgs_core.ingest.worker.topic_job import TopicPlan, load_hook
 from kgs_core.lake.files.layout import unfit
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA
 from kgs_core.lake.rule.error_codes import with_code
-from kgs_core.model import TopicId
 
 UNKNOWN_SCHEMA_S = 120.0
 """A registry that lags, has just started or was restored says of schemas that it has none: it is asked for so long."""
@@ -78,7 +77,7 @@ class Sorted:
         dead_letters: the bad ones that are not in the lake yet, in the columns of a dead-letter table.
         bad: how many are bad, whether their dead letters are new or not.
         cuts: what partitions are read up to.
-        missing: columns that values have and the job's columns lack.
+        missing: columns that values have and the plan's columns lack.
         unsettled: partitions with dead letters that another reading might not find (`lake.rule.judgements`).
     """
 
@@ -90,14 +89,14 @@ class Sorted:
     unsettled: frozenset[int] = frozenset()
 
 
-def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading = NOTHING_EARLIER) -> Sorted:
+def sort_records(plan: TopicPlan, records: TopicRecords, earlier: EarlierReading = NOTHING_EARLIER) -> Sorted:
     """Parse records; what comes of a record depends on that record alone, and on what a registry and the lake say."""
-    parsed = parse_records(job, records)
-    origin = _origin(records, job.masks, job.topic_id)
-    places = _places(job, records, parsed, earlier)
+    parsed = parse_records(plan, records)
+    origin = _origin(plan, records)
+    places = _places(plan, records, parsed, earlier)
     judged = _judged(records, parsed, earlier, places)
-    cuts = _cuts(job, judged, places)
-    bad, letters = {} if job.rule.on_error == "stop" else judged.bad, judged.letters
+    cuts = _cuts(plan, judged, places)
+    bad, letters = {} if plan.spec.rule.on_error == "stop" else judged.bad, judged.letters
     rows, good, ends = parsed.table, parsed.good, cuts.by_partition
     if ends:
         before = {i for i in (*bad, *letters) if not _is_behind(places[i], ends)}
@@ -110,7 +109,7 @@ def sort_records(job: TopicJob, records: TopicRecords, earlier: EarlierReading =
     rows = _beside(rows, origin if len(good) == len(records) else origin.take(pa.array(good, pa.int64())))
     unsettled = frozenset(places[i][0] for i in judged.unsettled & bad.keys())
     return Sorted(
-        rows, _dead_letters(job, records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled
+        rows, _dead_letters(plan, records, bad, origin), len(bad) + len(letters), cuts, parsed.missing, unsettled
     )
 
 
@@ -133,13 +132,13 @@ class _Judged:
 
 
 def _places(
-    job: TopicJob, records: TopicRecords, parsed: Parsed, earlier: EarlierReading
+    plan: TopicPlan, records: TopicRecords, parsed: Parsed, earlier: EarlierReading
 ) -> Mapping[int, tuple[int, int]]:
     """Position -> partition and offset of records that are not simply good; of none where it is not asked for."""
     odd: Iterable[int] = ()
     if earlier.marks:
         odd = range(len(records))
-    elif parsed.waiting or parsed.unknown or job.rule.on_error == "stop":
+    elif parsed.waiting or parsed.unknown or plan.spec.rule.on_error == "stop":
         odd = sorted({*parsed.bad, *parsed.waiting, *records.faults})
     which = list(odd)
     return dict(zip(which, records.places(which), strict=True)) if which else {}
@@ -168,8 +167,8 @@ def _judged(
     return found
 
 
-def _cuts(job: TopicJob, judged: _Judged, places: Mapping[int, tuple[int, int]]) -> Cuts:
-    stopped = _first(judged.bad, places) if job.rule.on_error == "stop" else {}
+def _cuts(plan: TopicPlan, judged: _Judged, places: Mapping[int, tuple[int, int]]) -> Cuts:
+    stopped = _first(judged.bad, places) if plan.spec.rule.on_error == "stop" else {}
     later = _first(judged.waiting, places)
     return Cuts(
         {p: at for p, at in stopped.items() if p not in later or at < later[p]},
@@ -182,7 +181,7 @@ def _first(reasons: Mapping[int, str], places: Mapping[int, tuple[int, int]]) ->
     return {places[i][0]: (places[i][1], reasons[i]) for i in sorted(reasons, reverse=True)}
 
 
-def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
+def parse_records(plan: TopicPlan, records: TopicRecords) -> Parsed:
     """What becomes of values, keys, headers and the topic's name, side by side; what the table cannot take is bad.
 
     All that it gives, words included, is masked.
@@ -190,12 +189,12 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     Raises:
         PortError: the registry did not answer.
     """
-    masks = job.masks
+    masks = plan.masks
     if masks is None:
-        return _without_unfit(job, _parsed(job, records))
+        return _without_unfit(plan, _parsed(plan, records))
     try:
-        parsed = _parsed(job, records)
-        parsed = _without_unfit(job, replace(parsed, table=masks.masked(parsed.table)))
+        parsed = _parsed(plan, records)
+        parsed = _without_unfit(plan, replace(parsed, table=masks.masked(parsed.table)))
     except PortError:
         raise
     except Exception as e:  # noqa: BLE001 - whatever it is, its words may quote a value
@@ -203,32 +202,33 @@ def parse_records(job: TopicJob, records: TopicRecords) -> Parsed:
     return replace(parsed, bad={i: withheld(reason, parsed.table.column_names) for i, reason in parsed.bad.items()})
 
 
-def _parsed(job: TopicJob, records: TopicRecords) -> Parsed:
-    rule, headers = job.rule, records.origin["_headers"].combine_chunks()
+def _parsed(plan: TopicPlan, records: TopicRecords) -> Parsed:
+    spec, headers = plan.spec, records.origin["_headers"].combine_chunks()
+    rule = spec.rule
     rescue = rule.unknown_fields == "rescue"
-    values = ValueBatch(records.values, job.plan.values, job.topic, rule, headers, job.registry, rescue=rescue)
+    values = ValueBatch(records.values, plan.values, spec.topic, rule, headers, spec.registry, rescue=rescue)
     is_changes = rule.newest_rows is not None and rule.newest_rows.changes is not None
     parsed = parse_changes(_parser(rule.format), values) if is_changes else _parser(rule.format)(values)
     parts = [with_rescued(parsed, wanted=rescue)]
     if rule.key_columns:
         keys = records.origin["_key"].combine_chunks()
-        batch = ValueBatch(keys, job.plan.keys, job.topic, rule, headers, job.registry, is_key=True)
+        batch = ValueBatch(keys, plan.keys, spec.topic, rule, headers, spec.registry, is_key=True)
         parts.append(parse_keys(_parser(rule.key_format), batch, list(rule.key_columns)))
     if rule.headers:
         parts.append(header_columns(headers, rule.headers))
-    return with_topic(side_by_side(parts), job.topic, rule.topic_columns)
+    return with_topic(side_by_side(parts), spec.topic, rule.topic_columns)
 
 
-def rows_of(parsed: Parsed, records: TopicRecords, job: TopicJob, without: Container[int]) -> pa.Table:
+def rows_of(plan: TopicPlan, parsed: Parsed, records: TopicRecords, without: Container[int]) -> pa.Table:
     """Rows of the good records, before a transform, but for those at the positions `without`."""
     keep = [n for n, i in enumerate(parsed.good) if i not in without]
-    origin = _origin(records, job.masks, job.topic_id).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
+    origin = _origin(plan, records).take(pa.array([parsed.good[n] for n in keep], pa.int64()))
     return _beside(parsed.table.take(pa.array(keep, pa.int64())), origin)
 
 
-def _origin(records: TopicRecords, masks: Masks | None, topic_id: TopicId) -> pa.Table:
-    origin = records.with_topic(topic_id)
-    return origin if masks is None else masks.masked(origin)
+def _origin(plan: TopicPlan, records: TopicRecords) -> pa.Table:
+    origin = records.with_topic(plan.topic_id)
+    return origin if plan.masks is None else plan.masks.masked(origin)
 
 
 def _beside(values: pa.Table, origin: pa.Table) -> pa.Table:
@@ -249,9 +249,9 @@ def _parser(name: str) -> Parser:
     return parser
 
 
-def _without_unfit(job: TopicJob, parsed: Parsed) -> Parsed:
+def _without_unfit(plan: TopicPlan, parsed: Parsed) -> Parsed:
     """Values that no partition can have are bad, where they are the record's own and not a transform's."""
-    if job.rule.has_transform or not (bad := unfit(job.rule, parsed.table)):
+    if plan.spec.rule.has_transform or not (bad := unfit(plan.spec.rule, parsed.table)):
         return parsed
     keep = [n for n in range(len(parsed.good)) if n not in bad]
     good = [parsed.good[n] for n in keep]
@@ -263,11 +263,11 @@ def _is_behind(at: tuple[int, int], ends: Mapping[int, tuple[int, str]]) -> bool
     return at[0] in ends and at[1] >= ends[at[0]][0]
 
 
-def _dead_letters(job: TopicJob, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
+def _dead_letters(plan: TopicPlan, records: TopicRecords, bad: Mapping[int, str], origin: pa.Table) -> pa.Table:
     if not bad:
         return DEAD_LETTER_SCHEMA.empty_table()
     which = pa.array(sorted(bad), pa.int64())
     values = records.values.take(which)
-    values = values if job.masks is None else without_bytes(values)
+    values = values if plan.masks is None else without_bytes(values)
     columns = [values, pa.array([with_code(bad[i]) for i in sorted(bad)], pa.string())]
     return pa.Table.from_arrays([*columns, *origin.take(which).columns], schema=DEAD_LETTER_SCHEMA)

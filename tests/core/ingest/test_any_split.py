@@ -25,15 +25,16 @@ from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
 from kgs_core.ingest.worker.sorted_records import sort_records
-from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
+from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan, load_hook
 from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema
 from kgs_core.lake.files.storage import Storage
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.model import OffsetRange
 from tests.faulty_registry import FaultyRegistry, running_registry
 from tests.registry_values import UNKNOWN_ID, VALUES
 from tests.slow_parser import timeless
+from tests.topic_jobs import topic_job
 
 PARTITIONS = 3
 CODE = 20  # of an error, in front of its reason
@@ -59,9 +60,12 @@ class TopicWorld:
 
     def with_rule(self, **more: Any) -> "TopicWorld":
         """The same with another rule, in the columns that it makes of them."""
-        rule = TopicRule.model_validate(self.job.rule.model_dump(exclude_unset=True, by_alias=True) | more)
-        schema = table_schema(rule, parsed_schema(rule, self.job.columns))
-        return replace(self, job=replace(self.job, rule=rule, schema=schema))
+        plan, rule = self.job.plan, self.job.plan.spec.rule
+        rule = TopicRule.model_validate(rule.model_dump(exclude_unset=True, by_alias=True) | more)
+        schema = table_schema(rule, parsed_schema(rule, plan.values))
+        return replace(
+            self, job=TopicJob(TopicPlan.of(replace(plan.spec, rule=rule), plan.topic_id, schema, plan.values), {})
+        )
 
 
 @contextmanager
@@ -74,7 +78,7 @@ def world_of(name: str) -> Iterator[TopicWorld]:
         found = FORMATS[name].columns_of
         columns = value_schema(rule) if found is None else load_hook(found)("t", rule, of)
         columns = pa.schema([f for f in columns if f.name not in values.left_out])
-        job = TopicJob("t", TopicId("id"), rule, "t", "t_dl", parsed_schema(rule, columns), {}, {}, columns, of)
+        job = topic_job(rule, columns, registry=of)
         known: dict[int, bytes | None] = {}
 
         def value(number: int) -> bytes | None:
@@ -82,7 +86,7 @@ def world_of(name: str) -> Iterator[TopicWorld]:
                 known[number] = values.value(Random(number), ids)
             return known[number]
 
-        sort_records(job, records_of([Message(topic="t", offset=n, value=value(n)) for n in range(300)]))
+        sort_records(job.plan, records_of([Message(topic="t", offset=n, value=value(n)) for n in range(300)]))
         yield TopicWorld(job, registry, value)
 
 
@@ -147,15 +151,16 @@ def replayed(job: TopicJob, messages: Sequence[Any], sizes: Sequence[int]) -> Ma
             for p in {m.partition() for m in taken}
             if (each := [m.offset() for m in taken if m.partition() == p])
         }
-        batch, cuts = prepare_topic(Storage("unused"), job, records_of(taken), ranges)
+        unwritten = prepare_topic(Storage("unused"), job, records_of(taken), ranges)
+        batch, cuts = unwritten.batch, unwritten.cuts
         if batch is not None:
-            parts = [part for _, part in batch.rows.files()]
-            assert len(parts) <= (job.rule.max_files_per_batch or len(parts))
+            parts = [part for _, part in unwritten.rows.files()]
+            assert len(parts) <= (job.plan.spec.rule.max_files_per_batch or len(parts))
             rows += [row for part in parts for row in plain(part)]
-            letters += plain(batch.dead_letters)
-            reasons = batch.dead_letters["error"].to_pylist()
+            letters += plain(unwritten.dead_letters)
+            reasons = unwritten.dead_letters["error"].to_pylist()
             assert all(len(reason) <= MAX_REASON + CODE and "\n" not in reason for reason in reasons)
-        done = batch.batch.ranges if batch is not None else {}
+        done = batch.ranges if batch is not None else {}
         stopped |= cuts.stopped
         waiting |= cuts.waiting
         before = len(left)
@@ -251,7 +256,8 @@ def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, n
     world = world_that_rescues
     messages = messages_of(world, [(number, 0) for number in numbers])
     ignored, rescued = (
-        sort_records(world.with_rule(unknown_fields=each).job, records_of(messages)) for each in ("ignore", "rescue")
+        sort_records(world.with_rule(unknown_fields=each).job.plan, records_of(messages))
+        for each in ("ignore", "rescue")
     )
     assert plain(rescued.rows.drop_columns(["_rescued"])) == plain(ignored.rows)
     assert plain(rescued.dead_letters) == plain(ignored.dead_letters)
@@ -259,8 +265,8 @@ def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, n
 
 
 def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(world):
-    found = sort_records(world.job, records_of([Message(topic="t", offset=0, value=None)]))
-    assert found.rows.num_rows == FORMATS[world.job.rule.format].takes_null
+    found = sort_records(world.job.plan, records_of([Message(topic="t", offset=0, value=None)]))
+    assert found.rows.num_rows == FORMATS[world.job.plan.spec.rule.format].takes_null
     assert found.rows.num_rows + found.dead_letters.num_rows == 1
 
 
@@ -269,12 +275,12 @@ def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(worl
 def test_rows_are_read_back_as_they_were_written(world, tmp_path_factory, numbers):
     folder = tmp_path_factory.mktemp("lake")
     (folder / "t").mkdir()
-    rows = sort_records(world.job, records_of(messages_of(world, [(number, 0) for number in numbers]))).rows
-    file = write_table(Storage(str(folder)), "t", rows.to_batches(), world.job.schema)
+    rows = sort_records(world.job.plan, records_of(messages_of(world, [(number, 0) for number in numbers]))).rows
+    file = write_table(Storage(str(folder)), "t", rows.to_batches(), world.job.plan.schema)
     path = folder / "t" / file.path
     assert file.rows == rows.num_rows
     by_arrow = pq.read_table(path)
-    assert by_arrow.schema == world.job.schema
+    assert by_arrow.schema == world.job.plan.schema
     by_arrow.validate(full=True)
     assert plain(by_arrow) == plain(rows)
     by_polars = pl.read_parquet(path).to_arrow()

@@ -1,12 +1,9 @@
 """`kgs audit --values` where values cannot be judged; with a real broker it is in tests/system/test_audit_values.py."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
-from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import TransientError
 from kgs_core.ingest.replay import audit_values as module
 from kgs_core.ingest.replay.audit_values import audit_values
@@ -66,10 +63,10 @@ def test_rows_whose_schema_the_registry_forgot_are_neither_right_nor_changed(set
 
 @pytest.mark.parametrize("error", [TransientError, TransformError])
 def test_a_table_that_cannot_be_compared_hides_no_other(settings, monkeypatch, error):
-    def parse(job, records):
-        if job.topic == "t":
+    def parse(plan, records):
+        if plan.spec.topic == "t":
             raise error("no answer")
-        return right(job, records)
+        return right(plan, records)
 
     right = module.parse_records
     monkeypatch.setattr(module, "parse_records", parse)
@@ -80,10 +77,7 @@ def test_a_table_that_cannot_be_compared_hides_no_other(settings, monkeypatch, e
 
 def test_bad_records_alone_are_not_given_to_a_transform(tmp_path, registry):
     sink = AvroSink(tmp_path, {0: LOG}, transform_arrow="os:getcwd").started()
-    job = sink.job(sink.table.positions({0}))
-    url = RegistrySettings(url="http://127.0.0.1:9")
-    job = replace(job, schema=job.schema.append(pa.field("more", pa.int64())), registry=url)
-    comparison = module._Comparison(job, {})
+    comparison = module._Comparison(sink.plan(), {})
     comparison.take([AvroRecord(0, 3, LOG[3])])
     assert comparison.compared == 0
 

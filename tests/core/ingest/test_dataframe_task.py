@@ -1,5 +1,6 @@
 """What the dataframe processor makes of a Spark that fails, with a session that does nothing but fail."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -24,10 +25,14 @@ def unchanged(rows, topic):
     return rows
 
 
+JOB = topic_job({"transform": f"{__name__}:unchanged"})
+NOTE = ReadNote.of(JOB)
+
+
 @pytest.fixture
 def read_by(tmp_path):
     """One read of one record by this session."""
-    job = topic_job({"transform": f"{__name__}:unchanged"})
+    job = JOB
     task = TaskContext({"queued.max.messages.kbytes": 1000}, Storage(str(tmp_path)), None)
 
     def read_by(**spark):
@@ -75,17 +80,20 @@ def test_jvm_that_has_ended_is_no_fault_of_the_transform(read):
 def test_partition_that_gives_nothing_waits_alone(read_noted):
     """It was planned again at once, so each round of all topics took ten seconds for ever, and nobody was told."""
     here = TopicPartition("t", 0)
-    result = read_noted(ReadNote(troubles={here: (StopCause.NO_ANSWER, "nothing came for 10 s")}))
+    result = read_noted(replace(NOTE, troubles={here: (StopCause.NO_ANSWER, "nothing came for 10 s")}))
     assert result.troubles == {here: (StopCause.NO_ANSWER, "nothing came for 10 s")}
     assert (result.batches, result.failed, result.unavailable) == ([], {}, {})
 
 
 def test_rows_are_counted_against_the_promise(read_noted):
     assert (
-        read_noted(ReadNote(rows=2), 1, 1).failed["t"].endswith("gives 1 rows for 2 records against rows: one_to_one")
+        read_noted(replace(NOTE, rows=2), 1, 1)
+        .failed["t"]
+        .endswith("gives 1 rows for 2 records against rows: one_to_one")
     )
-    assert "rows in 2 tasks" in read_noted(ReadNote(rows=2), 2, 2).failed["t"]
-    (batch,) = read_noted(ReadNote(rows=2, records=3, bad_records=1), 1, 2).batches
+    assert "rows in 2 tasks" in read_noted(replace(NOTE, rows=2), 2, 2).failed["t"]
+    found = replace(NOTE.batch, records=3, bad_records=1)
+    (batch,) = read_noted(replace(NOTE, rows=2, batch=found), 1, 2).batches
     assert (batch.ranges, batch.records, batch.bad_records) == ({0: OffsetRange(0, 1)}, 3, 1)
 
 

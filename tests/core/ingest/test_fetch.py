@@ -69,18 +69,15 @@ from kgs_core.ingest.worker.arrow_task import read_round
 from kgs_core.ingest.fetch import fetch_sessions
 from kgs_core.ingest.fetch.fetch_sessions import session
 from tests.processing import process_topic
-from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.lake.files.row_schema import parsed_schema
 from kgs_core.lake.files.storage import Storage
-from kgs_core.config.rule.topic_rule import TopicRule
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.model import OffsetRange
 from tests.object_fetch import ObjectFetchSession
+from tests.topic_jobs import topic_job
 
 session("arrow", {}, lambda config: None)
 loaded = set(sys.modules)
-rule = TopicRule(topic="t")
-job = TopicJob("t", TopicId("id"), rule, "t", "t_letters", parsed_schema(rule), {0: None})
+job = topic_job({})
 root = tempfile.mkdtemp()
 os.mkdir(f"{root}/t")
 record = Message(topic="t", partition=0, offset=0, key=b"k", value=b"v", timestamp=(1, 1700000000000))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.config import resolve_tables
-from kgs_core.errors import ConfigError, PermanentError, ProtocolError, UnsafeError
+from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.ingest.opening.topic_opener import refuse_unmaskable
 from kgs_core.ingest.replay import letter_records, redrive
 from kgs_core.ingest.worker import sorted_records
@@ -245,12 +245,6 @@ def test_columns_of_a_registry_must_have_the_field(tmp_path: Path) -> None:
         (problem, *_) = [*given.topics[0].problems_of_mask({"mail": "string"}), ""]
         assert refused_as in problem
         assert bool(problem) == bool(refused_as), "topics of a pattern need not have it, unless it is kept aside"
-
-
-def test_a_job_without_its_masks_is_refused(tmp_path: Path) -> None:
-    sink = TopicSink(Storage(str(tmp_path)), schema=COLUMNS, mask={"email": "null"})
-    with pytest.raises(ProtocolError, match="unmasked"):
-        sink.job_with({})
 
 
 def test_errors_of_a_parser_say_nothing_of_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

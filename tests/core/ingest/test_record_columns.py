@@ -33,8 +33,8 @@ def sort(*records, **more):
         for i, (value, key, headers) in enumerate(records)
     ]
     job = topic_job(RULE | more)
-    found = sort_records(job, records_of(messages))
-    assert found.rows.schema == job.schema
+    found = sort_records(job.plan, records_of(messages))
+    assert found.rows.schema == job.plan.schema
     return found
 
 

@@ -110,8 +110,7 @@ def test_a_rule_is_refused_or_its_newest_rows_are_proven(tmp_path, monkeypatch, 
     monkeypatch.setattr(latest_by_key, "TRIES", 1)
     masks = masks_of(spec)
     sink = Sink(Storage(str(root)), **{"schema": {}, **rule}).started(1)
-    job_with = sink.job_with
-    monkeypatch.setattr(sink, "job_with", lambda marks, **more: job_with(marks, masks=masks, **more))
+    sink.spec = spec
 
     def follow():
         if masks is not None:

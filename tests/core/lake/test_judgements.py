@@ -57,6 +57,7 @@ class AvroSink(LayoutSink):
 
     def __init__(self, root, log, **layout):
         super().__init__(root, log, **{"format": "avro", "schema": {"s": "string", "n": "long"}, **layout})
+        self.spec = replace(self.spec, registry=RegistrySettings(url="http://127.0.0.1:9"))
 
     def read(self, most=1_000_000):
         """None where nothing can be read now."""
@@ -65,9 +66,8 @@ class AvroSink(LayoutSink):
         ranges = {p: OffsetRange(at, ends[p]) for p, at in found.next_offset.items() if ends[p] > at}
         if not ranges:
             return None
-        job = replace(self.job(found), registry=RegistrySettings(url="http://127.0.0.1:9"))
         records = [AvroRecord(p, o, self.log[p][o]) for p, span in ranges.items() for o in range(*span)]
-        return process_topic(self.storage, job, records_of(records), ranges)[0]
+        return process_topic(self.storage, self.job(found), records_of(records), ranges)[0]
 
     def drain(self, most=1_000_000):
         for _ in range(MOST_STEPS):

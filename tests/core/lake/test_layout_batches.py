@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -188,8 +189,7 @@ def long_text(rows, topic):
 
 
 def job_of(sink):
-    spec = sink.spec
-    return TopicJob("t", sink.ids.topic_id, spec.rule, spec.table, spec.dead_letters_table, sink.table.schema, {})
+    return TopicJob(sink.plan(), {})
 
 
 def records_in(log, ranges):
@@ -205,8 +205,8 @@ def processor(monkeypatch):
 
     def run(self, job, ranges, notes):
         self.runs.append(ranges)
-        found = sort_records(job, records_in(self.log, ranges))
-        notes.value.append(ReadNote(rows=found.rows.num_rows))
+        found = sort_records(job.plan, records_in(self.log, ranges))
+        notes.value.append(replace(ReadNote.of(job), rows=found.rows.num_rows))
         batches = iter(found.rows.combine_chunks().to_batches(max_chunksize=3))
         told = [row for batch in write_rows(self._context, job, batches) for row in batch.to_pylist()]
         return note_of([Row(**row) for row in told])
@@ -266,10 +266,8 @@ def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_pa
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
     sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1, on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
-    unwritten, cuts = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
-    assert (unwritten.batch.ranges, cuts) == ({0: OffsetRange(0, 1)}, Cuts())
-    unwritten, cuts = prepare_topic(
-        sink.storage, job_of(sink), records_in(log, {0: OffsetRange(1, 3)}), {0: OffsetRange(1, 3)}
-    )
-    assert unwritten.batch.ranges == {0: OffsetRange(1, 2)}
-    assert cuts.stopped[0][0] == 2
+    first = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
+    assert (first.batch.ranges, first.cuts) == ({0: OffsetRange(0, 1)}, Cuts())
+    rest = {0: OffsetRange(1, 3)}
+    second = prepare_topic(sink.storage, job_of(sink), records_in(log, rest), rest)
+    assert (second.batch.ranges, second.cuts.stopped[0][0]) == ({0: OffsetRange(1, 2)}, 2)

@@ -73,7 +73,7 @@ def sort(registry, kind, part, *payloads, headers=None):
         )
         for i, payload in enumerate(payloads)
     ]
-    return sort_records(topic_job(rule, registry=settings_of(registry)), records_of(messages))
+    return sort_records(topic_job(rule, registry=settings_of(registry)).plan, records_of(messages))
 
 
 def numbers(found, part):
@@ -153,5 +153,5 @@ def test_the_rules_own_schema_is_that_of_the_values_alone(registry):
     rule = {"format": "avro", "avro_schema": INLINE, "key_format": "avro", "key_schema": {"f0": "long"}}
     job = topic_job(rule, pa.schema([("a", pa.int64())]), registry=settings_of(registry))
     key, value = framed("avro", number, written("avro", 6)), encoded(json.loads(INLINE), {"a": 5})
-    found = sort_records(job, records_of([Message(topic="t", offset=0, value=value, key=key)]))
+    found = sort_records(job.plan, records_of([Message(topic="t", offset=0, value=value, key=key)]))
     assert found.rows.select(["a", "key_f0"]).to_pylist() == [{"a": 5, "key_f0": 6}]
