@@ -5,9 +5,10 @@ the old one goes on until its owner lets go of it. Tokens need none: whoever giv
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import Consumer, KafkaException
@@ -16,7 +17,7 @@ from kgs_core.config import Settings
 from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.kafka.client_config import TOKEN_FUNCTION, reading_client
 from kgs_core.kafka.errors import port_error
-from kgs_core.kafka.tokens import TokenSource, function_tokens
+from kgs_core.kafka.tokens import FunctionTokens, TokenSource
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.secret_files import SecretFiles, with_secrets
 
@@ -34,12 +35,20 @@ def token_source(config: Mapping[str, Any]) -> TokenSource | None:
     Raises:
         PermanentError: a file cannot be read.
     """
-    if (function := config.get(TOKEN_FUNCTION)) is not None:
-        return function_tokens(str(function))
-    if any(key.startswith(_OAUTH) for key in config):
-        from kgs_core.kafka.oidc_tokens import oidc_tokens  # with an HTTP client, which takes time to load
+    own = {key: value for key, value in config.items() if key.startswith((TOKEN_FUNCTION, _OAUTH, "https."))}
+    return _token_source(tuple(sorted(own.items())), os.getpid())
 
-        return oidc_tokens({key: value for key, value in config.items() if key.startswith((_OAUTH, "https."))})
+
+@lru_cache(maxsize=8)
+def _token_source(own: tuple[tuple[str, Any], ...], _pid: int) -> TokenSource | None:
+    """One in a process; a forked one has none of its parent's threads."""
+    client = dict(own)
+    if (function := client.get(TOKEN_FUNCTION)) is not None:
+        return FunctionTokens(str(function))
+    if any(key.startswith(_OAUTH) for key in client):
+        from kgs_core.kafka.oidc_tokens import OidcTokens  # with an HTTP client, which takes time to load
+
+        return OidcTokens(client)
     return None
 
 

@@ -1,50 +1,26 @@
-"""Tokens of an OpenID Connect provider, which all clients of a process share.
+"""Tokens of an OpenID Connect provider."""
 
-Where there is no token any more, one call in `RETRY_S` asks the provider; the others get its answer.
-"""
-
-import logging
 import os
 import ssl
-import threading
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
 import httpx2
 
-from kgs_core.errors import PermanentError, PortError, TransientError, one_line
-from kgs_core.kafka.errors import note_token, note_token_failure
-from kgs_core.kafka.tokens import TOKEN, USED_SHARE, KeptToken, Token, used_on
+from kgs_core.errors import PermanentError, TransientError, one_line
+from kgs_core.kafka.tokens import TOKEN, Token, TokenSource
 from kgs_core.system.bounded_call import answer_within
 from kgs_core.system.secret_files import with_secrets
 
-REFUSED_S = 300.0
-RETRY_S = 1.0
 _TIMEOUT_S = 5.0
 _LIFE_S, _MOST_LIFE_S = 60.0, 1e9  # where the provider tells none; 30 years
 _WHOLE_S = 3 * _TIMEOUT_S  # to connect, to send and to hear
-_log = logging.getLogger(__name__)
 
 
-def oidc_tokens(client: Mapping[str, str | int | bool]) -> "OidcTokens":
-    """The tokens of this client at its provider, one source in a process.
-
-    Raises:
-        PermanentError: as `OidcTokens`.
-    """
-    return _oidc_tokens(tuple(sorted(client.items())), os.getpid())  # a forked process has a lock of its own
-
-
-@lru_cache(maxsize=8)
-def _oidc_tokens(client: tuple[tuple[str, str | int | bool], ...], _pid: int) -> "OidcTokens":
-    return OidcTokens(dict(client))
-
-
-class OidcTokens:
-    """Tokens for a client's id and secret (RFC 6749, 4.4), each used for most of its life (port `TokenSource`)."""
+class OidcTokens(TokenSource):
+    """Tokens for a client's id and secret (RFC 6749, 4.4)."""
 
     def __init__(self, client: Mapping[str, str | int | bool]) -> None:
         """Provider with librdkafka's settings `sasl.oauthbearer.*` and `https.ca.*`, files read with each token.
@@ -53,49 +29,7 @@ class OidcTokens:
             PermanentError: a file cannot be read.
         """
         self._client = dict(client)
-        self._lock = threading.Lock()
-        self._kept: KeptToken | None = None
-        self._refused_since: float | None = None
-        self._failure: tuple[type[PortError], str, float] | None = None
-        self._read()
-
-    def token(self) -> Token:
-        """See `TokenSource`."""
-        usable = used_on(self._kept)
-        if not self._lock.acquire(blocking=usable is None) and usable is not None:
-            return usable[0]  # another thread asks for the next one, which may take its time
-        try:
-            if self._kept is None or time.time() >= self._kept[1]:
-                self._kept = self._next()
-                note_token()
-            return self._kept[0]
-        finally:
-            self._lock.release()
-
-    def _next(self) -> KeptToken:
-        """A new token, or the current one for longer."""
-        if self._failure is not None and time.monotonic() < self._failure[2] + RETRY_S:
-            raise self._failure[0](self._failure[1])
-        try:
-            found, life_s = self._fetched()
-        except PortError as e:
-            failure = self._judged(e)
-            if (kept := used_on(self._kept)) is not None:
-                _log.warning("%s: the current token is used until its end", failure)
-                return kept
-            note_token_failure(failure)
-            self._failure = type(failure), str(failure), time.monotonic()
-            raise failure from e
-        self._refused_since = None
-        return found, found.expires_s - (1 - USED_SHARE) * life_s
-
-    def _judged(self, failure: PortError) -> PortError:
-        """A refusal after tokens were had is not final at first: a new secret is not everywhere at once."""
-        if self._kept is None or not isinstance(failure, PermanentError):
-            return failure
-        now = time.monotonic()
-        self._refused_since = now if self._refused_since is None else self._refused_since
-        return TransientError(str(failure)) if now - self._refused_since < REFUSED_S else failure
+        super().__init__(f"token endpoint {self._read()[0]['token.endpoint.url']}")
 
     def _read(self) -> tuple[dict[str, str], ssl.SSLContext]:
         text = {key: str(value) for key, value in with_secrets("kafka.client", self._client).items()}
@@ -105,9 +39,9 @@ class OidcTokens:
             raise PermanentError(f"kafka.client: https.ca.*: {one_line(e)}: check the file") from e
         return {key.removeprefix("sasl.oauthbearer."): value for key, value in text.items()}, tls
 
-    def _fetched(self) -> tuple[Token, float]:
+    def _made(self) -> Token:
         own, tls = self._read()
-        what = f"token endpoint {own['token.endpoint.url']}"
+        what = self._where
         form = {"grant_type": "client_credentials"} | ({"scope": own["scope"]} if own.get("scope") else {})
         extensions = dict(part.split("=", 1) for part in own.get("extensions", "").split(",") if "=" in part)
         signed_in = own["client.id"], own["client.secret"]
@@ -126,7 +60,7 @@ class OidcTokens:
             value, life_s = _given(answer.raise_for_status().json())
         except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise TransientError(f"{what}: {answer.status_code}: no token: {one_line(e)}") from e
-        return Token(value, time.time() + life_s, own["client.id"], extensions), life_s
+        return Token(value, time.time() + life_s, own["client.id"], extensions)
 
 
 def _tls(place: str | None, pem: str | None) -> ssl.SSLContext:

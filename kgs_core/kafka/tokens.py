@@ -1,25 +1,27 @@
-"""Tokens that a function of the user makes (SASL/OAUTHBEARER): for identities of a cloud, as AWS' IAM.
+"""Tokens of clients (SASL/OAUTHBEARER), kept for a process; and those that a function of the user makes.
 
-1. The function is called in a thread of its own and waited for `CALL_TIMEOUT_S`: librdkafka's thread that asks for a
-   token must not hang, for a client that is closed waits for it.
-2. What it raises, and what expires before it is used, may be another time's: it is asked again. What is no token will
-   not become one: a person must act. So it is where the function itself raises a PermanentError.
-3. A token is used for most of its life by all clients of the process. Nobody quotes one: of an answer that is none
-   only its type is told, and what an exception says is freed of whatever could be one.
+1. A token is asked for in a thread of its own and waited for `CALL_TIMEOUT_S`: librdkafka's thread that asks for one
+   must not hang, for a client that is closed waits for it. One call in `ASK_S` asks, all others get its answer.
+2. A token is used for most of its life by all clients of the process; where there is no other one, nearly to its end.
+3. What fails may pass: it is asked again. What is no token will not become one: a person must act. So it is where a
+   provider refuses, or the user's function raises a PermanentError; but after tokens were had, only for `REFUSED_S`: a
+   new secret is not everywhere at once.
+4. Nobody quotes a token: of an answer that is none only its type is told, and what an exception says is freed of
+   whatever could be one.
 """
 
 import importlib
 import logging
 import math
-import os
 import re
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.errors import note_token, note_token_failure
@@ -31,6 +33,8 @@ MOST_ABANDONED = 10
 USED_SHARE = 0.8
 """Of a token's life, as librdkafka does it; where there is no other one, it is used nearly to its end."""
 RETRY_S, LEFT_S = 10.0, 5.0
+ASK_S = 1.0
+REFUSED_S = 300.0
 _MILLISECONDS = 1e11  # as seconds, the year 5138
 TOKEN = re.compile(r"[\x21-\x7e]+")
 """What one is made of."""
@@ -65,8 +69,26 @@ def used_on(kept: KeptToken | None) -> KeptToken | None:
     return kept[0], min(now + RETRY_S, kept[0].expires_s - LEFT_S)
 
 
-class TokenSource(Protocol):
+class TokenSource(ABC):
     """Where a client's tokens come from; for several threads."""
+
+    def __init__(self, where: str) -> None:
+        """`where`: what is named in errors."""
+        self._where = where
+        self._lock = threading.Lock()
+        self._kept: KeptToken | None = None
+        self._call: tuple[Future[Token], float] | None = None  # the last one, since
+        self._abandoned = 0
+        self._refused_since: float | None = None
+        self._say = LogOnChange(partial(_log.warning, "%s"))
+
+    @abstractmethod
+    def _made(self) -> Token:
+        """A new token.
+
+        Raises:
+            PortError: as `token`.
+        """
 
     def token(self) -> Token:
         """A token that has not expired.
@@ -75,81 +97,82 @@ class TokenSource(Protocol):
             TransientError: none now.
             PermanentError: none ever, until a person acts.
         """
-        ...
-
-
-def function_tokens(name: str) -> "FunctionTokens":
-    """The tokens of the function `module:function`, one source in a process."""
-    return _function_tokens(name, os.getpid())  # a forked process has none of its parent's threads
-
-
-@lru_cache(maxsize=8)
-def _function_tokens(name: str, _pid: int) -> "FunctionTokens":
-    return FunctionTokens(name)
-
-
-class FunctionTokens:
-    """Port `TokenSource` on a function that returns (token, expiry) or (token, expiry, principal, extensions)."""
-
-    def __init__(self, name: str) -> None:
-        """Source of tokens; the function's module is loaded with the first one."""
-        self._where = f"kafka.token_function {name}"
-        self._name = name
-        self._lock = threading.Lock()
-        self._kept: KeptToken | None = None
-        self._call: tuple[Future[Token], float] | None = None  # under way, since
-        self._abandoned = 0
-        self._say = LogOnChange(partial(_log.warning, "%s"))
-
-    def token(self) -> Token:
-        """See `TokenSource`."""
+        with self._lock:
+            if self._kept is not None and time.time() < self._kept[1]:
+                return self._kept[0]
+            call, is_new = self._under_way()
+            if not is_new and (usable := used_on(self._kept)) is not None:
+                return usable[0]  # another thread asks for the next one, which may take its time
         try:
-            found = self._found()
-        except PortError as e:
-            self._say(str(e))
-            with self._lock:
-                if (kept := used_on(self._kept)) is not None:
-                    self._kept = kept
-                    return kept[0]
-            note_token_failure(e)
-            raise
+            found = call.result(CALL_TIMEOUT_S)
+        except (PortError, TimeoutError) as e:
+            return self._used_on(e)
         self._say("")
         note_token()
         return found
 
-    def _found(self) -> Token:
+    def _used_on(self, error: PortError | TimeoutError) -> Token:
+        """The token that is kept, for longer, since there is no other one now."""
+        failure = self._judged(error)
+        self._say(str(failure))
         with self._lock:
-            if self._kept is not None and time.time() < self._kept[1]:
-                return self._kept[0]
-            call = self._under_way()
-        try:
-            return call.result(CALL_TIMEOUT_S)
-        except TimeoutError:
-            raise TransientError(f"{self._where}: has not returned for {CALL_TIMEOUT_S:g} s: is waited for") from None
+            if (kept := used_on(self._kept)) is not None:
+                self._kept = kept
+                return kept[0]
+        note_token_failure(failure)
+        raise failure from error
 
-    def _under_way(self) -> "Future[Token]":
-        """The call that is under way, or a new one; one that hangs is left behind at last."""
+    def _judged(self, error: PortError | TimeoutError) -> PortError:
+        if isinstance(error, TimeoutError):
+            return TransientError(f"{self._where}: has not returned for {CALL_TIMEOUT_S:g} s: is waited for")
+        is_final = isinstance(error, PermanentError)
+        if is_final and self._kept is not None:
+            now = time.monotonic()
+            self._refused_since = now if self._refused_since is None else self._refused_since
+            is_final = now - self._refused_since >= REFUSED_S
+        return PermanentError(str(error)) if is_final else TransientError(str(error))
+
+    def _under_way(self) -> "tuple[Future[Token], bool]":
+        """The call that is under way, or has just failed, or a new one; one that hangs is left behind at last."""
         now = time.monotonic()
-        if self._call is not None and not self._call[0].done():
-            if now < self._call[1] + ABANDONED_S or self._abandoned >= MOST_ABANDONED:
-                return self._call[0]
-            self._abandoned += 1
-        call: Future[Token] = Future()
+        if self._call is not None:
+            call, since = self._call
+            if is_over := call.done():
+                stays = call.exception() is not None and now < since + ASK_S
+            else:
+                stays = now < since + ABANDONED_S or self._abandoned >= MOST_ABANDONED
+            if stays:
+                return call, False
+            self._abandoned += not is_over
+        call = Future()
         self._call = call, now
         threading.Thread(target=self._answer, args=(call,), name="kafka-token", daemon=True).start()
-        return call
+        return call, True
 
     def _answer(self, call: "Future[Token]") -> None:
-        """Call the function, and keep its token before anybody hears of it: none is asked for twice."""
+        """Ask for a token, and keep it before anybody hears of it: none is asked for twice."""
         try:
-            found = self._checked(self._called())
-        except PortError as e:
+            found = self._made()
+        except BaseException as e:  # noqa: BLE001 - handed to who waits
             call.set_exception(e)
             return
         now = time.time()
         with self._lock:
             self._kept = found, now + USED_SHARE * (found.expires_s - now)
+            self._refused_since = None
         call.set_result(found)
+
+
+class FunctionTokens(TokenSource):
+    """Tokens of a function that returns (token, expiry) or (token, expiry, principal, extensions)."""
+
+    def __init__(self, name: str) -> None:
+        """The function is `module:function`; the module is loaded with the first token."""
+        super().__init__(f"kafka.token_function {name}")
+        self._name = name
+
+    def _made(self) -> Token:
+        return self._checked(self._called())
 
     def _called(self) -> object:
         try:

@@ -109,7 +109,7 @@ def test_who_gives_the_tokens(tmp_path):
         source._kept = None
         with pytest.raises(PermanentError, match="invalid_client"):
             source.token()
-        source._failure = None
+        source._call = None
         secret.write_text("n3w\n")
         assert source.token().value
     assert token_source({"sasl.mechanism": "PLAIN"}) is None

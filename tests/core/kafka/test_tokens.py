@@ -124,22 +124,10 @@ def test_one_that_hangs_holds_up_nobody_and_is_called_anew(function, monkeypatch
     released.set()
 
 
-def test_a_failure_that_is_over_gives_tokens_again(function):
+def test_a_failure_that_is_over_gives_tokens_again(function, monkeypatch):
+    monkeypatch.setattr(module, "ASK_S", 0.0)
     answers = iter([raising(OSError("away")), lambda: (TOKEN, at(MINUTES))])
     source = function(lambda: next(answers)())  # noqa: PLW0108 - another answer each time
     with pytest.raises(TransientError):
         source.token()
     assert source.token().value == TOKEN
-
-
-def test_a_token_is_used_to_its_end_where_the_function_fails(function, monkeypatch):
-    answers = iter([lambda: (TOKEN, at(MINUTES)), raising(OSError("away")), raising(PermanentError("no role"))])
-    source = function(lambda: next(answers)())  # noqa: PLW0108 - another answer each time
-    source.token()
-    now = at(0)
-    for share in (0.85, 0.95):
-        monkeypatch.setattr(module.time, "time", lambda: now + share * MINUTES)  # noqa: B023 - called before it moves
-        assert source.token().value == source.token().value == TOKEN
-    monkeypatch.setattr(module.time, "time", lambda: now + MINUTES)
-    with pytest.raises(TransientError):
-        source.token()
