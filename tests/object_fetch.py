@@ -7,7 +7,6 @@ import numpy as np
 from confluent_kafka import Consumer
 
 from kgs_core.ingest.fetch.fetch_client import FetchClient, Fetched
-from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.ingest.fetch.small_topics import Longs
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.kafka.clients import python_settings
@@ -87,7 +86,3 @@ class ObjectFetchSession(FetchClient):
         self._held, self._sizes = held[end:], sizes[end:]
         self._waiting_bytes = sum(self._sizes)
         fetched.topics = {topic: records_of(found) for topic, found in messages.items()}
-
-
-FETCHES = {"native": NativeFetchSession, "objects": ObjectFetchSession}
-"""Ways to fetch that must give the same."""

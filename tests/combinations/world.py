@@ -190,7 +190,7 @@ def _patched(world: World) -> Iterator[None]:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)
             patch.setattr(redrive, "MOST_LETTERS", 1)
         patch.setattr(object_fetch, "Consumer", lambda _: LogClient(world.kafka))
-        patch.setattr(arrow_task, "session", lambda _, config, __: config["client"].client)
+        patch.setattr(arrow_task, "session", lambda _, config: config["client"].client)
         patch.setattr(registry_client, "SchemaRegistryClient", lambda _: RegistryConnection(world.registry))
         try:
             yield

@@ -7,14 +7,13 @@ worker dies, the next one starts from the positions that the request names.
 import gc
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from kgs_core.errors import PortError, one_line
-from kgs_core.ingest.fetch.fetch_client import FetchClient
 from kgs_core.system.secret_files import SecretFiles
 
 if TYPE_CHECKING:
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 
 UNUSED_S = 600.0
 Config = Mapping[str, str | int | bool]
-Client = TypeVar("Client", bound=FetchClient)
 _log = logging.getLogger(__name__)
-_sessions: dict[str, tuple[object, FetchClient, SecretFiles]] = {}
+_sessions: "dict[str, tuple[object, NativeFetchSession, SecretFiles]]" = {}
 _used_at: dict[str, float] = {}
 
 
@@ -40,11 +38,14 @@ def open_native(config: Config) -> "NativeFetchSession":
     return NativeFetchSession(config)
 
 
-def session(name: str, config: Config, make: Callable[[Config], Client]) -> Client:
+def session(name: str, config: Config) -> "NativeFetchSession":
     """This worker's client of that name; made anew when the configuration, or a file of its secrets, has changed.
 
     One that has not been asked for in a while is ended: each has threads and records fetched ahead, and topics come
     and go in the life of a worker.
+
+    Raises:
+        PermanentError, KafkaException: as `open_native`.
     """
     now = time.monotonic()
     _used_at[name] = now
@@ -55,16 +56,16 @@ def session(name: str, config: Config, make: Callable[[Config], Client]) -> Clie
     if name in _sessions and _sessions[name][0] != key:
         _sessions.pop(name)[1].close()
     if name in _sessions and not _sessions[name][2].have_changed():
-        return cast("Client", _sessions[name][1])
+        return _sessions[name][1]
     files = SecretFiles(config)
     try:
-        client = make(config)
+        client = open_native(config)
     except (KafkaException, PortError) as e:
         if name not in _sessions:
             raise
         # A key without its certificate, say: they come one by one
         _log.warning("secrets of the client have changed, and do not fit yet: %s", one_line(e))
-        return cast("Client", _sessions[name][1])
+        return _sessions[name][1]
     if name in _sessions:
         _sessions.pop(name)[1].close()
     _sessions[name] = (key, client, files)
@@ -73,7 +74,7 @@ def session(name: str, config: Config, make: Callable[[Config], Client]) -> Clie
     # Spark's daemon has Python collect all garbage after every task. What is loaded by now is none, and left out.
     gc.collect()
     gc.freeze()
-    return cast("Client", _sessions[name][1])
+    return client
 
 
 def close_sessions() -> None:

@@ -10,16 +10,8 @@ class RetryTimes:
     """Topic -> when its opening is tried again: each time in a row after twice as long."""
 
     def __init__(self) -> None:
-        self._at: dict[str, float] = {}
+        self._at: dict[str, float] = {}  # on the steady clock
         self._tries: dict[str, int] = {}
-
-    def __getitem__(self, topic: str) -> float:
-        """When, on the steady clock."""
-        return self._at[topic]
-
-    def __contains__(self, topic: object) -> bool:
-        """Whether it waits for another try."""
-        return topic in self._at
 
     def failed(self, topic: str, after_s: float) -> None:
         """It has failed (once more), and asks for at least this long."""

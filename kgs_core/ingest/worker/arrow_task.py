@@ -11,7 +11,7 @@ from functools import partial
 
 from kgs_core.errors import TransientError, one_line
 from kgs_core.ingest.fetch.fetch_client import Fetched
-from kgs_core.ingest.fetch.fetch_sessions import open_native, session
+from kgs_core.ingest.fetch.fetch_sessions import session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
 from kgs_core.ingest.worker.sorted_records import load_parsers
@@ -77,7 +77,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     context = request.context
     load_parsers(context.formats)
     began = time.monotonic()
-    client = session("arrow", context.client, open_native)
+    client = session("arrow", context.client)
     client.epochs = request.epochs
     client.topic_ids = {topic: job.plan.topic_id for topic, job in request.jobs.items()}
     fetched = client.gather(

@@ -17,10 +17,10 @@ import pyarrow as pa
 from pyspark import AccumulatorParam
 
 from kgs_core.ingest.fetch.fetch_client import UnreadableError
-from kgs_core.ingest.fetch.fetch_sessions import open_native, session
+from kgs_core.ingest.fetch.fetch_sessions import session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, note_of, write_rows
+from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, notes_of, write_rows
 from kgs_core.ingest.worker.process_batch import (
     ReadNote,
     TransformError,
@@ -107,7 +107,7 @@ class DataFrameProcessor:
         job: TopicJob,
         ranges: Mapping[int, OffsetRange],
         notes: list[ReadNote],
-        files: WriterNote,
+        written: list[WriterNote],
         result: ReadResult,
     ) -> None:
         note = notes[0]
@@ -117,32 +117,36 @@ class DataFrameProcessor:
                 "the schema registry did not answer alike all the time: the batch is read again"
             )
             return
-        if files.tasks > 1:
-            result.failed[job.topic] = f"the transform of {job.topic} gives its rows in {files.tasks} tasks, not in one"
+        if len(written) > 1:
+            result.failed[job.topic] = (
+                f"the transform of {job.topic} gives its rows in {len(written)} tasks, not in one"
+            )
             return
+        files = written[0].files if written else {}
         try:
-            batch = conclude(job, ranges, note, files.rows)
+            batch = conclude(job, ranges, note, written[0].rows if written else 0)
         except TransformError as e:
             result.failed[job.topic] = str(e)
             return
         if batch is not None:
-            own = files.files.pop(job.plan.spec.table, ())
-            sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.files.items()}
+            own = files.pop(job.plan.spec.table, ())
+            sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.items()}
             batch = replace(batch, files=own, sides=sides)
         result.add(told(job.topic, batch, note.cuts))
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
-    ) -> tuple[WriterNote, list[ReadNote], Mapping[int, OffsetRange]]:
+    ) -> tuple[list[WriterNote], list[ReadNote], Mapping[int, OffsetRange]]:
         """What came of the ranges, or of so much of them that it is not too many files."""
         while True:
             notes = self._spark.sparkContext.accumulator([], _Notes())
             written = self._run(job, ranges, notes)
-            if written.left is None:
+            left = next((each.left for each in written if each.left is not None), None)
+            if left is None:
                 return written, notes.value, ranges
-            ranges = ranges_before(ranges, written.left)
+            ranges = ranges_before(ranges, left)
 
-    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> WriterNote:
+    def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> list[WriterNote]:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         context, timeout_s = self._context, self._timeout_s
@@ -164,7 +168,7 @@ class DataFrameProcessor:
         rows = hook(source, job.topic).select(*job.plan.given.names).coalesce(1)
         with _worker_pool(self._spark, "writer"):
             told = rows.mapInArrow(writer, from_arrow_schema(NOTE_SCHEMA))
-        return note_of(told.collect())
+        return notes_of(told.collect())
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
@@ -221,7 +225,7 @@ def _read(
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
-        client = session(f"topic {job.topic}", context.client, open_native)
+        client = session(f"topic {job.topic}", context.client)
         epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
         client.epochs, client.topic_ids = epochs, {job.topic: job.plan.topic_id}
         for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):

@@ -26,26 +26,19 @@ class WriterNote:
 
     Attributes:
         files: side table, or the topic's own -> its files.
-        tasks: how many tasks wrote; rows of one batch go through one.
         rows: how many the transform gave, also those that are in a side table already.
         left: partition -> first offset to be left for a later batch, so that this one has not too many files; None:
             all fits. Otherwise nothing was written.
     """
 
     files: dict[str, list[FileWritten]]
-    tasks: int
     rows: int
     left: dict[int, int] | None = None
 
 
-def note_of(told: Sequence[Any]) -> WriterNote:
-    """One note of the rows that the tasks gave."""
-    notes: list[WriterNote] = [pickle.loads(row.note) for row in told]  # noqa: S301 - from workers of our own
-    files: dict[str, list[FileWritten]] = {}
-    for table, found in (each for note in notes for each in note.files.items()):
-        files.setdefault(table, []).extend(found)
-    left = next((note.left for note in notes if note.left is not None), None)
-    return WriterNote(files, len(notes), sum(note.rows for note in notes), left)
+def notes_of(told: Sequence[Any]) -> list[WriterNote]:
+    """The note of each task that had rows: rows of one batch go through one."""
+    return [pickle.loads(row.note) for row in told]  # noqa: S301 - from workers of our own
 
 
 def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -72,7 +65,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
         found = partitioned(spec, pa.Table.from_batches(_chain(first, rows), schema=plan.given))
         left = found.cut(spec.rule.max_files_per_batch)
         if left is not None:
-            yield _told(WriterNote({}, 1, 0, left))
+            yield _told(WriterNote({}, 0, left))
             return
         own, sides = write_routed(context.storage, job, found)
         files = {spec.table: own, **{table: list(part.files) for table, part in sides.items()}}
@@ -81,7 +74,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     every = pa.concat_tables(identity)
     check_origins(spec, every)
     failpoint("written", context.crash)
-    yield _told(WriterNote(files, 1, every.num_rows))
+    yield _told(WriterNote(files, every.num_rows))
 
 
 def _told(note: WriterNote) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.ingest.round.questions import ReadResult
-from kgs_core.ingest.worker import process_batch
+from kgs_core.ingest.worker import process_batch, sorted_records
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.storage import Storage
@@ -184,3 +184,11 @@ def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_
     assert "the store says no" in kept.unavailable[topics[1]]
     assert [batch.topic for batch in kept.batches] == sorted({*topics} - {topics[1]})
     assert [len(reader.rows(batch.topic, batch.files[0])) for batch in kept.batches] == [2, 2, 2]
+
+
+def test_what_formats_need_is_compiled_before_the_first_batch_which_has_a_deadline(reader, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(sorted_records, "machine_code", loaded.append)
+    client, formats = reading_client(reader.kafka.settings()), frozenset({"json", "raw"})
+    read_round(ArrowRequest(TaskContext(client, reader.storage, None, formats=formats), {}, {}, 1, 0.0, 0.0))
+    assert loaded == ["kgs_core.accel.json_scan"]

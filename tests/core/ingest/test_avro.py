@@ -158,13 +158,6 @@ def test_a_field_that_a_struct_or_a_list_of_structs_lacks_is_missing_within_it()
     assert parse(schema, [b"\2\4\0"], whole.schema).missing == pa.schema({})
 
 
-def test_nested_columns_are_filled_by_name():
-    schema = record({"type": "array", "items": record("int", "long", name="n")})
-    wanted = pa.schema({"f0": pa.list_(pa.struct({"f1": pa.float64(), "more": pa.string()}))})
-    found = parse(schema, [encoded(schema, {"f0": [{"f0": 1, "f1": 2}]})], wanted)
-    assert found.table.to_pylist() == [{"f0": [{"f1": 2.0, "more": None}]}]
-
-
 @pytest.mark.parametrize(
     ("kind", "column"),
     [

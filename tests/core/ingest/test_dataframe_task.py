@@ -64,7 +64,7 @@ def read_noted(read_by, monkeypatch):
     def call(note, tasks=0, rows=0):
         def run(_, job, ranges, notes):
             notes.value.append(note)
-            return WriterNote({}, tasks, rows, None)
+            return [WriterNote({}, rows)] * tasks
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
         return read_by()

@@ -54,12 +54,13 @@ def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monk
     """Each topic with a transform that ever was ours kept its client, threads and fetched records: for ever."""
     now = 0.0
     monkeypatch.setattr(fetch_sessions.time, "monotonic", lambda: now)
-    gone = fetch_sessions.session("topic gone", {}, Client)
-    used = fetch_sessions.session("topic used", {}, Client)
+    monkeypatch.setattr(fetch_sessions, "open_native", Client)
+    gone = fetch_sessions.session("topic gone", {})
+    used = fetch_sessions.session("topic used", {})
     for now in (fetch_sessions.UNUSED_S / 2, fetch_sessions.UNUSED_S, fetch_sessions.UNUSED_S + 1):  # noqa: B007 - the clock's
-        assert fetch_sessions.session("topic used", {}, Client) is used
+        assert fetch_sessions.session("topic used", {}) is used
     assert (gone.is_open, used.is_open) == (False, True)
-    assert fetch_sessions.session("topic gone", {}, Client).is_open
+    assert fetch_sessions.session("topic gone", {}).is_open
 
 
 FIRST_BATCH = """
@@ -67,7 +68,6 @@ import os, sys, tempfile
 from confluent_kafka.cimpl import Message
 from kgs_core.ingest.worker.arrow_task import read_round
 from kgs_core.ingest.fetch import fetch_sessions
-from kgs_core.ingest.fetch.fetch_sessions import session
 from tests.processing import process_topic
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.lake.files.storage import Storage
@@ -75,7 +75,8 @@ from kgs_core.model import OffsetRange
 from tests.object_fetch import ObjectFetchSession
 from tests.topic_jobs import topic_job
 
-session("arrow", {}, lambda config: None)
+fetch_sessions.open_native = lambda config: None
+fetch_sessions.session("arrow", {})
 loaded = set(sys.modules)
 job = topic_job({})
 root = tempfile.mkdtemp()

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from kgs_core.config import TableSpec
-from kgs_core.errors import TransientError
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.lake.rule.first_start import BEGINS_ANEW, GroupOffset
 from kgs_core.lake.topics.factory import open_lake
@@ -67,11 +66,3 @@ def test_committed_offsets_count_where_there_are_any():
 def test_committed_offsets_of_a_deleted_topic_say_nothing_of_one_made_again(topic_id, expected):
     found = first_offsets("committed", lambda tps: dict.fromkeys(tps, GroupOffset(COMMITTED, TopicId(topic_id), "u")))
     assert found == {0: expected, 1: expected}
-
-
-def test_without_the_coordinators_answer_nothing_begins():
-    def refuse(_):
-        raise TransientError("not the coordinator")
-
-    with pytest.raises(TransientError):
-        first_offsets("committed", refuse)

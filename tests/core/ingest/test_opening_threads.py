@@ -149,7 +149,7 @@ def test_opening_that_lasts_is_said_and_one_that_hangs_is_tried_again_beside_it(
     assert LATE in topics.reasons({T1})[T1]
     assert "in open_" in caplog.text, "where it hangs"
     monkeypatch.setattr(opening_threads, "LATE_S", 60.0)
-    assert "t1" in topics.retries
+    assert "t1" in topics.retries._at
 
     def tried_again():
         topics.retry(ours)
@@ -175,7 +175,7 @@ def test_trouble_that_may_pass_is_tried_again_each_time_later(topics, monkeypatc
     monkeypatch.setattr(TopicOpener, "open", open_)
     for waits_s in (100, 200, 400):
         topics.refresh({"t1"}, share(t1=[0]))
-        assert waits_s - 1 < topics.retries["t1"] - tries[-1] < waits_s + 30
+        assert waits_s - 1 < topics.retries._at["t1"] - tries[-1] < waits_s + 30
     assert topics.reasons({T1}) == {T1: "the store does not answer"}
     topics.retry(share(t1=[0]))
     assert len(tries) == 3, "not due"

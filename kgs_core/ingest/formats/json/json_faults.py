@@ -41,17 +41,14 @@ class JsonFaults:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._check = _fields_fault("column", schema)
-        self._decoders = _EXACT if any(_has_decimal(f.type) for f in schema) else _PLAIN
+        self._decoder = _EXACT if any(_has_decimal(f.type) for f in schema) else _PLAIN
 
-    def fault(self, value: bytes, *, thorough: bool = False) -> str | None:
-        """What is wrong for sure; None where there may be nothing.
-
-        `thorough`: look also for what hardly ever occurs, and what is wrong in fields that no column takes.
-        """
+    def fault(self, value: bytes) -> str | None:
+        """What is wrong for sure, also in fields that no column takes; None where there may be nothing."""
         text = value.strip(WHITE).decode("utf-8", "surrogateescape")  # pyarrow looks at its columns' bytes only
         try:
-            pairs = read_object(text, self._decoders[thorough])
-            if thorough and "\\u" in text and "\\" in _WHOLE_ESCAPE.sub("", text):
+            pairs = read_object(text, self._decoder)
+            if "\\u" in text and "\\" in _WHOLE_ESCAPE.sub("", text):
                 return "half a surrogate pair"
             return self._check(pairs)
         except _NumberTooBigError:
@@ -81,15 +78,10 @@ def _fraction(make: Callable[[str], Any]) -> Callable[[str], Any]:
     return fraction
 
 
-def _decoders(fraction: Callable[[str], Any]) -> tuple[json.JSONDecoder, json.JSONDecoder]:
-    """Quick and thorough; an object is a tuple, an array a list."""
-    return (
-        json.JSONDecoder(object_pairs_hook=tuple, parse_float=fraction),
-        json.JSONDecoder(object_pairs_hook=tuple, parse_int=_whole, parse_float=_fraction(fraction)),
-    )
-
-
-_PLAIN, _EXACT = _decoders(float), _decoders(Decimal)
+_PLAIN, _EXACT = (  # an object is a tuple, an array a list
+    json.JSONDecoder(object_pairs_hook=tuple, parse_int=_whole, parse_float=_fraction(make))
+    for make in (float, Decimal)
+)
 
 
 def _kind(found: object) -> str:

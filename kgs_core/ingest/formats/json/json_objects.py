@@ -85,19 +85,12 @@ def _parsed(
     values: pa.Array, read: pa.Array, candidates: Sequence[int], schema: pa.Schema, bad: dict[int, str]
 ) -> Parsed:
     """These candidates in columns, of `values` as `read` has them for pyarrow."""
-    table = _attempt(read, candidates, schema)
+    if (table := _attempt(read, candidates, schema)) is not None:
+        return Parsed(table, candidates, bad)
     faults = JsonFaults(schema)
-    for thorough in (False, True):
-        if table is not None:
-            break
-        texts = zip(candidates, _chosen(values, candidates).to_pylist(), strict=True)
-        found = {i: reason for i, text in texts if (reason := faults.fault(text, thorough=thorough))}
-        if found:
-            bad |= found
-            candidates = [i for i in candidates if i not in found]
-            table = _attempt(read, candidates, schema)
-    if table is None:
-        table, candidates = _halved(read, candidates, schema, bad)
+    texts = zip(candidates, _chosen(values, candidates).to_pylist(), strict=True)
+    bad |= {i: reason for i, text in texts if (reason := faults.fault(text))}
+    table, candidates = _halved(read, [i for i in candidates if i not in bad], schema, bad)
     return Parsed(table, candidates, bad)
 
 
@@ -115,7 +108,7 @@ def _without_maps(values: pa.Array, candidates: Sequence[int], schema: pa.Schema
         except UnicodeDecodeError:
             bad[i] = "not UTF-8"
         except ValueError as e:
-            bad[i] = faults.fault(value, thorough=True) or _one_line(e)
+            bad[i] = faults.fault(value) or _one_line(e)
     return pa.array(out, pa.binary()), bad
 
 
@@ -146,7 +139,7 @@ def _halved(
     """The good ones of these values in columns, and which they are; why the others are not is added to `bad`."""
     tables: list[pa.Table] = [schema.empty_table()]
     good: list[int] = []
-    stack = [candidates]
+    stack = [candidates] if candidates else []
     while stack:
         indices = stack.pop()
         try:

@@ -1,14 +1,10 @@
 """What a change of the assignment leaves of what was fetched ahead."""
 
-import pytest
-
 from kgs_core.model import TopicPartition
 from tests.core.ingest.fetch.test_session import read_all
-from tests.object_fetch import FETCHES
 
 
-@pytest.mark.parametrize("kind", FETCHES)
-def test_what_is_held_of_partitions_that_stay_is_kept_and_comes_first(kafka, opened, topic, monkeypatch, kind):
+def test_what_is_held_of_partitions_that_stay_is_kept_and_comes_first(kafka, opened, topic, monkeypatch):
     """A late table or a handover changes the assignment; all that was fetched of the others was fetched again."""
     names = [topic(), topic(2)]
     tps = [TopicPartition(names[0], 0), TopicPartition(names[1], 0), TopicPartition(names[1], 1)]
@@ -16,7 +12,7 @@ def test_what_is_held_of_partitions_that_stay_is_kept_and_comes_first(kafka, ope
         for i in range(50):
             kafka.produce(tp.topic, b"%d-%d" % (tp.partition, i), partition=tp.partition)
     kafka.flush()
-    session = opened(FETCHES[kind])
+    session = opened()
     at = dict.fromkeys(tps, 0)
     for _ in range(20):  # the client has asked for all of them
         session.gather(at, 1 << 20, 3600, 0.1)
@@ -39,14 +35,13 @@ def test_what_is_held_of_partitions_that_stay_is_kept_and_comes_first(kafka, ope
     }
 
 
-@pytest.mark.parametrize("kind", FETCHES)
-def test_what_is_held_of_a_topic_that_was_made_again_is_dropped(kafka, opened, topic, monkeypatch, kind):
+def test_what_is_held_of_a_topic_that_was_made_again_is_dropped(kafka, opened, topic, monkeypatch):
     """Under the same name and from the same offset; the new one's records are to be asked for."""
     tp = TopicPartition(topic(), 0)
     for i in range(5):
         kafka.produce(tp.topic, b"%d" % i)
     kafka.flush()
-    session = opened(FETCHES[kind])
+    session = opened()
     session.topic_ids = {tp.topic: "A"}
     for _ in range(50):
         session.gather({tp: 0}, 1 << 20, 3600, 0.1)
