@@ -2,10 +2,12 @@
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -44,6 +46,16 @@ COLUMNS = {
     "tags": "array<string>",
     "address": "struct<street:string,zip:string>",
     "items": "array<struct<sku:string,n:int>>",
+}
+AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "email", "type": ["null", "string"]},
+        {"name": "id", "type": ["null", "long"]},
+        {"name": "open", "type": ["null", "string"]},
+        {"name": "tags", "type": ["null", {"type": "array", "items": ["null", "string"]}]},
+    ],
 }
 HOWS = ["hash", "null", "truncate(2)"]
 FIELDS = {
@@ -134,6 +146,30 @@ def test_nothing_of_a_masked_field_is_in_the_lake(
         assert letter["_key"] == plainly(whole, records[at].of_key)
         assert re.fullmatch(r"\[[a-z_]+\] (column [a-z]+: )?not told, since the rule masks fields", letter["error"])
     assert not [each for each in everything_in(root) if b"TOKEN" in each]
+
+
+@pytest.mark.parametrize("name", ["string", "raw", "avro"])
+def test_values_of_other_formats_are_masked_alike(tmp_path: Path, name: str) -> None:
+    row = {"email": "a@TOKEN", "id": 7, "open": "yes", "tags": ["~~TOKEN", None]}
+    rule: dict[str, Any] = {"format": name}
+    if name == "avro":
+        out = BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(dict(AVRO)), row)
+        content = out.getvalue()
+        rule |= {"avro_schema": json.dumps(AVRO), "schema": {"email": "string", "id": "long", "tags": "array<string>"}}
+        mask = {"email": "hash", "id": "hash", "tags": "truncate(2)"}
+        wanted = {path: plainly(how, row[path]) for path, how in mask.items()}
+    else:
+        content, mask = b"a@TOKEN", {"value": "hash"}
+        wanted = {"value": plainly("hash", "a@TOKEN" if name == "string" else b"a@TOKEN")}
+    records = [MaskedRecord(0, 0, content, b"k"), MaskedRecord(0, 1, None, b"k"), MaskedRecord(0, 2, b"\xff\xffTOKEN")]
+    sink = ingested(tmp_path, records, mask, **rule)
+    (first, *_) = sink.rows()
+    assert {path: first[path] for path in wanted} == wanted
+    assert first["_key"] == b"k", "what no mask names stays"
+    assert not [each for each in everything_in(tmp_path) if b"TOKEN" in each]
+    tombstones = [r["_offset"] for r in sink.rows("t_dead_letters") if r["value"] is None]
+    assert tombstones == ([1] if name == "avro" else []), "by which newest rows are deleted"
 
 
 def test_a_table_keeps_to_its_secret(tmp_path: Path) -> None:
