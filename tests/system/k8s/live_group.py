@@ -8,7 +8,6 @@ import sys
 import tarfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from bench.unread import commits_of
 from tests.system.k8s.cluster import Kubectl, Object
 from tests.system.ledger import Row, lost_and_doubled, rows_of
 from tests.waiting import wait_until
@@ -25,7 +25,6 @@ TOPICS = {"Odd_Topic.--A": 6, "_odd.topic_b": 2}
 PARTITIONS = sum(TOPICS.values())
 CALM, USUAL, BUSY, MOST = 20_000, 60_000, 90_000, 125_000
 """Bytes/s that one, two, three and four consumers read."""
-START_TIMEOUT_S = 90.0
 LIFE_S = 150.0
 _FRESH_S = 15.0
 _FOLDER = Path(__file__).parent
@@ -156,15 +155,11 @@ class LiveGroup(threading.Thread):
     def commits(self, folder: Path) -> dict[str, list[float]]:
         """Partition -> when the tables' commits moved its position, seconds since 1970."""
         self._fetch_lake(folder)
-        found: dict[str, list[float]] = defaultdict(list)
-        for topic in TOPICS:
-            for entry in sorted((folder / topic / "_delta_log").glob("*.json")):
-                actions = [json.loads(line) for line in entry.read_text().splitlines()]
-                at = next(a["commitInfo"]["timestamp"] / 1000 for a in actions if "commitInfo" in a)
-                positions = (action["txn"]["appId"].rpartition("/")[2] for action in actions if "txn" in action)
-                for partition in filter(str.isdigit, positions):  # others are starts and epochs
-                    found[f"{topic}:{partition}"].append(at)
-        return found
+        return {
+            f"{topic}:{partition}": [advance.at_s for advance in advances]
+            for topic in TOPICS
+            for partition, advances in commits_of(folder / topic).items()
+        }
 
     def assert_exact(self, folder: Path) -> int:
         """No more load; every acknowledged record is a row, once, by a reader of our own and by `kgs audit`.
