@@ -31,9 +31,8 @@ class HostProcess:
         boot_id: Linux' id of the machine's present run.
         start_ticks: clock ticks from boot to its start (`/proc/<pid>/stat`, field 22): tells it from a later process
             with the same pid.
-        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none, and in older reports.
-        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own; 0
-            where that is not told, as in older reports.
+        machine_id: which machine, over its boots (`/etc/machine-id`); empty where it has none.
+        pid_namespace: the world that `pid` counts in (inode of `/proc/self/ns/pid`): a container has one of its own.
     """
 
     host: _Text
@@ -69,28 +68,16 @@ class HostProcess:
     def is_gone(self) -> bool | None:
         """Whether it is gone for certain; None where that cannot be told: it is in another world, or hidden from us.
 
-        One that does not say its namespace is of an older version: it is told by host name and boot alone, as it was
-        then, because otherwise nobody could tell of the runs that an upgrade ends.
+        With an earlier boot of this very machine it is gone, but not where it was in a container: numbers of namespaces
+        begin anew with every boot, and images may bring a machine id along.
         """
-        is_of_this_boot = self.boot_id == boot_id()
-        if self.host != socket.gethostname():
+        if (self.host, self.pid_namespace) != (socket.gethostname(), pid_namespace()):
             return None
-        if self.pid_namespace and not self._can_be_told(is_of_this_boot=is_of_this_boot):
-            return None
-        if not is_of_this_boot:
-            return True
+        if self.boot_id != boot_id():
+            is_of_this_machine = self.machine_id != "" and self.machine_id == machine_id()
+            return True if is_of_this_machine and self.pid_namespace == _FIRST_NAMESPACE else None
         ticks = start_ticks(self.pid)
         return None if ticks is None and is_hidden(self.pid) else ticks != self.start_ticks
-
-    def _can_be_told(self, *, is_of_this_boot: bool) -> bool:
-        """Whether its process ids are ours; of another boot, whether that was this very machine's.
-
-        Not of a container's: numbers of namespaces begin anew with every boot, and images may bring a machine id along.
-        """
-        if self.pid_namespace != pid_namespace():
-            return False
-        is_of_this_machine = self.machine_id != "" and self.machine_id == machine_id()
-        return is_of_this_boot or (is_of_this_machine and self.pid_namespace == _FIRST_NAMESPACE)
 
 
 _FORM = TypeAdapter(HostProcess)

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.system.process_identity import start_ticks
@@ -16,8 +17,7 @@ def a_process(title: str, *, is_deaf: bool = True) -> Iterator[tuple[subprocess.
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        here = HostProcess.current({})
-        yield child, HostProcess(here.host, here.boot_id, child.pid, start_ticks(child.pid) or 0)
+        yield child, replace(HostProcess.current({}), pid=child.pid, start_ticks=start_ticks(child.pid) or 0)
     finally:
         child.kill()
         child.communicate()

@@ -1,5 +1,7 @@
 """What goes by the clock, and what is said of runs that failed."""
 
+from dataclasses import replace
+
 import dagster as dg
 import pytest
 from dagster import DagsterRunStatus as Status
@@ -58,7 +60,7 @@ def test_a_failure_is_reported_in_one_line(instance, error, why):
 
 def test_lost_runs_are_marked_and_named_and_their_reason_is_reported(instance, run_of):
     here = HostProcess.current({})
-    lost = run_of(1, Status.STARTED, HostProcess(here.host, "another boot", here.pid, here.start_ticks))
+    lost = run_of(1, Status.STARTED, replace(here, start_ticks=here.start_ticks - 1))
     found = lost_runs_sensor(group())(dg.build_sensor_context(instance=instance))
     assert found.skip_message == f"marked as over: {lost}"
     assert instance.get_run_by_id(lost).status is Status.FAILURE

@@ -13,7 +13,7 @@ from kgs_core.errors import PermanentError, TransientError
 from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId
-from kgs_core.system.process_identity import boot_id, start_ticks
+from kgs_core.system.process_identity import start_ticks
 from kgs_dagster.jobs.lake import lake_maintenance_job
 from kgs_dagster.launch import DagsterFleet, attempt_of, consumer_run_request
 from kgs_dagster.run_process import PROCESS, claim_run, process_tag, process_title
@@ -29,7 +29,7 @@ NO_RUN = "00000000-0000-0000-0000-000000000000"
 def dead():
     """A process of this machine that has ended."""
     child = subprocess.Popen(["sleep", "60"])
-    process = HostProcess(LIVING.host, boot_id(), child.pid, start_ticks(child.pid) or 0)
+    process = replace(LIVING, pid=child.pid, start_ticks=start_ticks(child.pid) or 0)
     child.kill()
     child.wait()
     return process
