@@ -1,4 +1,4 @@
-"""`bench capacity`: the paper's conditions, what is shown of them. On a broker: tests/system/test_capacity.py."""
+"""`bench capacity`: the paper's conditions. On a broker: tests/system/test_capacity.py."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -7,7 +7,6 @@ import pytest
 
 from bench import capacity_conditions
 from bench.capacity_conditions import CONDITIONS, Condition, ConditionResult, ConditionsPlan, run_conditions, widest_gap
-from bench.commands.capacity_conditions import density_chart, print_result
 from kgs_core.errors import PermanentError
 from kgs_core.monitor.speeds.rates import spread
 from kgs_core.runtime.capacity_test import CapacityResult, Cycle
@@ -15,10 +14,6 @@ from kgs_core.runtime.capacity_test import CapacityResult, Cycle
 
 def read_at(*rates: float) -> CapacityResult:
     return CapacityResult(tuple(Cycle(1.0, 10, rate, 5, is_full=True) for rate in rates), 10e6, 4, 2, 1)
-
-
-def result(name: str, *rates: float) -> ConditionResult:
-    return ConditionResult(Condition(name, 10, 4, 2), read_at(*rates), spread(rates))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -32,21 +27,10 @@ def test_smaller_conditions_have_as_many_partitions_and_tables():
     assert CONDITIONS[1].scaled(0.1) == Condition("test 2", 10_000_000, 116, 5)
 
 
-def test_modes_are_compared(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "140")
-    results = [result("one", 2e6, 2e6), result("two", 2.5e6, 2.5e6)]
-    assert widest_gap(results) == pytest.approx(0.25)
-    print_result(results)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["one", "10", "2.50", "4", "2", "2", "2.0", "2.0", "2.0"]
-    assert lines[-1] == "The highest mode is 25% above the lowest."
-
-
-def test_chart_has_a_line_for_each_condition_in_mb():
-    chart = density_chart([result("one", 2e6, 2.2e6, 2.4e6), result("two", 3e6, 3.1e6, 3.3e6)])
-    assert list(chart.lines) == ["one", "two"]
-    rate, _ = max(chart.lines["one"], key=lambda point: point[1])
-    assert 2.0 <= rate <= 2.4
+def test_the_gap_is_that_of_the_modes():
+    rates = [read_at(2e6, 2e6), read_at(2.5e6, 2.5e6)]
+    found = [ConditionResult(CONDITIONS[0], each, spread(each.rates)) for each in rates]
+    assert widest_gap(found) == pytest.approx(0.25)
 
 
 @pytest.fixture

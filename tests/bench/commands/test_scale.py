@@ -3,7 +3,6 @@
 import math
 from dataclasses import fields
 
-from bench.commands.scale import print_scale
 from bench.group_scale import ScaleFigures, growth
 from bench.scale_load import GrowingLogs, scale_settings
 from kgs_core.monitor.speeds import Window
@@ -19,13 +18,6 @@ def test_growth_is_an_exponent_in_partitions_and_left_out_at_zero():
     assert math.isclose(found["step_s"], 2.0)
     assert math.isclose(found["readers"] + 1, 1.0)
     assert "step_moved" not in found
-
-
-def test_between_two_sizes_stands_how_the_figures_have_grown(capsys):
-    print_scale([figures(100, 1.0), figures(1000, 10.0)])
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
-    assert [line[0] for line in lines] == ["partitions", "100", "growth", "1000"]
-    assert lines[2][1] == "1.00"
 
 
 def test_the_load_grows_as_it_says_and_its_step_quickens_a_tenth(monkeypatch):
