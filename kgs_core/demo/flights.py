@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from kgs_core.demo.trajectory import Floats, Ints, cruise_altitude_ft, distance_nm
+from kgs_core.demo.trajectory import Floats, Ints, distance_nm
 from kgs_core.errors import PermanentError
 from kgs_core.extras import require
 
@@ -19,12 +19,12 @@ ORIGINS = ("EWR", "JFK", "LGA")
 """The airports that the flights leave from and that the weather is of."""
 
 AIRPORTS_WITHOUT_COORDINATES = {
-    "BQN": (18.4949, -67.1294, 237),
-    "PSE": (18.0083, -66.5630, 29),
-    "SJU": (18.4394, -66.0018, 9),
-    "STT": (18.3373, -64.9734, 23),
+    "BQN": (18.4949, -67.1294),
+    "PSE": (18.0083, -66.5630),
+    "SJU": (18.4394, -66.0018),
+    "STT": (18.3373, -64.9734),
 }
-"""Airport -> latitude, longitude (degrees) and elevation (ft) of those that the package leaves out."""
+"""Airport -> latitude and longitude (degrees) of those that the package leaves out."""
 
 UNKNOWN_TAILNUM = "UNKNOWN"
 """Tail number, and so key, of a flight whose aircraft is not known."""
@@ -77,7 +77,7 @@ def load_flights(folder: Path) -> pd.DataFrame:
     """The year's flights that have an air time; the cancelled and diverted ones are left out: see `make_flights`."""
     frame = pd.read_csv(folder / "flights.csv.zip", usecols=_FLIGHT_COLUMNS)
     planes = pd.read_csv(folder / "planes.csv", usecols=["tailnum", "manufacturer", "model"])
-    airports = pd.read_csv(folder / "airports.csv", usecols=["faa", "lat", "lon", "alt"])
+    airports = pd.read_csv(folder / "airports.csv", usecols=["faa", "lat", "lon"])
     return make_flights(frame, planes, airports)
 
 
@@ -88,8 +88,8 @@ def make_flights(frame: pd.DataFrame, planes: pd.DataFrame, airports: pd.DataFra
         Flights with an air time, by take-off. `takeoff_ms`, `landing_ms`: since 1970, the hour as measured at the gate,
         for the taxi ways are not known. `number`: carrier and flight number, as "UA1545". `carrier`, `tailnum`,
         `origin`, `dest`. `aircraft`: manufacturer and model; None where the registry does not know the tail number.
-        `dep_delay_min`: negative when early. `origin_lat` (degrees), `origin_lon`, `origin_ft` (elevation), and the
-        same of `dest`. `cruise_ft`: assumed. `ground_speed_kt`: mean of the flight, great circle over air time.
+        `dep_delay_min`: negative when early. `origin_lat` (degrees), `origin_lon`, and the same of `dest`.
+        `ground_speed_kt`: mean of the flight, great circle over air time.
 
     Raises:
         PermanentError: an airport has no coordinates.
@@ -107,10 +107,9 @@ def make_flights(frame: pd.DataFrame, planes: pd.DataFrame, airports: pd.DataFra
     frame["aircraft"] = np.array([models.get(tailnum) for tailnum in frame["tailnum"]], dtype=object)
     frame["dep_delay_min"] = frame["dep_delay"].astype("int64")
     for end in ("origin", "dest"):
-        frame[f"{end}_lat"], frame[f"{end}_lon"], frame[f"{end}_ft"] = _places(frame[end], airports)
+        frame[f"{end}_lat"], frame[f"{end}_lon"] = _places(frame[end], airports)
     ends = (frame[name].to_numpy() for name in ("origin_lat", "origin_lon", "dest_lat", "dest_lon"))
     leg_nm = distance_nm(*ends)
-    frame["cruise_ft"] = cruise_altitude_ft(leg_nm)
     frame["ground_speed_kt"] = np.round(leg_nm / (frame["air_time"].to_numpy() / 60)).astype(np.int64)
     return frame
 
@@ -134,12 +133,12 @@ def _utc_ms(times: "pd.Series[str]") -> "pd.Series[int]":
     return (pd.to_datetime(times, utc=True) - pd.Timestamp(0, tz="UTC")) // pd.Timedelta(1, "ms")
 
 
-def _places(codes: "pd.Series[str]", airports: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
-    """Latitude and longitude (degrees) and elevation (ft) of every airport code."""
-    extra = pd.DataFrame.from_dict(AIRPORTS_WITHOUT_COORDINATES, orient="index", columns=["lat", "lon", "alt"])
+def _places(codes: "pd.Series[str]", airports: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Latitude and longitude (degrees) of every airport code."""
+    extra = pd.DataFrame.from_dict(AIRPORTS_WITHOUT_COORDINATES, orient="index", columns=["lat", "lon"])
     known = pd.concat([airports.set_index("faa"), extra])
     missing = sorted(set(codes) - set(known.index))
     if missing:
         raise PermanentError(f"flight data: no coordinates of {', '.join(missing)}: add them to {__name__}")
-    lat, lon, elevation = (codes.map(known[column]).to_numpy(np.float64) for column in ("lat", "lon", "alt"))
-    return lat, lon, elevation
+    lat, lon = (codes.map(known[column]).to_numpy(np.float64) for column in ("lat", "lon"))
+    return lat, lon

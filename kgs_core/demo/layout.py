@@ -22,10 +22,8 @@ POSITION_FIELDS = {
     "dest": "string",
     "dep_delay_min": "int",
     "ground_speed_kt": "int",
-    "phase": "string",
     "lat": "double",
     "lon": "double",
-    "altitude_ft": "int",
     "progress": "double",
 }
 WEATHER_FIELDS = {"event_time": "timestamp", "airport": "string", **dict.fromkeys(MEASURED.values(), "double")}

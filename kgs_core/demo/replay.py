@@ -2,10 +2,9 @@
 
 Fields of a position report (topic by origin airport, key = tail number):
 measured in 2013: `flight`, `carrier`, `tailnum`, `aircraft`, `origin`, `dest`, `dep_delay_min`, and, not in the report,
-the airports' places and elevations, the time of departure and the time in the air. Derived: `ground_speed_kt`, the mean
-of the flight (great circle over air time). Interpolated: `event_time` (every `report_every_s` from departure on),
-`progress` (share of the air time gone), `lat` and `lon` (that share of the great circle), `altitude_ft` and `phase`
-(straight climb to an altitude assumed from the distance, cruise, straight descent). Taxi times, winds and detours are
+the airports' places, the time of departure and the time in the air. Derived: `ground_speed_kt`, the mean of the flight
+(great circle over air time). Interpolated: `event_time` (every 10 s from departure on), `progress` (share
+of the air time gone), `lat` and `lon` (that share of the great circle). Taxi times, winds, detours and altitudes are
 not modelled. Weather reports (a topic of their own, key = airport) hold measured values only.
 """
 
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from kgs_core.demo.flights import ORIGINS, WeatherTable, find_data, load_flights, load_weather
-from kgs_core.demo.trajectory import PHASES, Floats, Ints, great_circle_point, profile
+from kgs_core.demo.trajectory import Floats, Ints, great_circle_point
 from kgs_core.errors import ConfigError
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement
@@ -30,8 +29,8 @@ from kgs_core.monitor.speeds.recorded import RecordedMeasurement
 DEFAULT_TIME_FACTOR = 432.0
 """Simulated seconds per second: a day in 200 s."""
 
-DEFAULT_REPORT_EVERY_S = 10.0
-"""Simulated seconds between two reports of one aircraft: about 2 MB/s at the peak with the default time factor."""
+_REPORT_EVERY_MS = 10_000
+"""Of the simulated day, between two reports of one aircraft: about 2 MB/s at the peak with the default time factor."""
 
 DEFAULT_DATE = date(2013, 9, 18)
 """A working Wednesday of calm weather: as busy as the year's median day, hardly any delay that drags into the night."""
@@ -46,8 +45,6 @@ PARTITIONS = 8
 
 NEW_YORK = ZoneInfo("America/New_York")
 _YEAR = 2013
-_YEAR_START_MS = 1_356_998_400_000  # 2013-01-01T00:00Z
-_YEAR_MS = 365 * 86_400_000
 _MOST_TEMPLATES = 4096
 _STAGGER_STEP_MS = 7919  # prime, so that neighbours in the table report at different instants
 
@@ -69,18 +66,15 @@ class Replay:
         weather: WeatherTable,
         start_ms: int,
         time_factor: float = DEFAULT_TIME_FACTOR,
-        report_every_s: float = DEFAULT_REPORT_EVERY_S,
     ) -> None:
         """Starts at the event time `start_ms`, ms since 1970.
 
-        `time_factor` is simulated seconds per second of replay, `report_every_s` simulated seconds between two reports
-        of one aircraft; both above 0.
+        `time_factor` is simulated seconds per second of replay, above 0.
         """
         self._flights = SimpleNamespace(**{str(name): column.to_numpy() for name, column in flights.items()})
         self._weather = weather
         self._start_ms = start_ms
         self._time_factor = time_factor
-        self._every_ms = max(1, round(report_every_s * 1000))
         self._longest_ms = int((self._flights.landing_ms - self._flights.takeoff_ms).max(initial=0))
         self._templates: dict[int, tuple[str, bytes, str]] = {}
 
@@ -89,26 +83,13 @@ class Replay:
         return self._start_ms + int(replay_s * self._time_factor * 1000)
 
     def due(self, from_s: float, to_s: float) -> list[FlightRecord]:
-        """Records due in [from_s, to_s), seconds since the replay began, by event time.
-
-        After the last day of 2013 the year begins anew, its event times a year on, so that time never goes back.
-        """
+        """Records due in [from_s, to_s), seconds since the replay began, by event time; none after the year's end."""
         from_ms, to_ms = self.event_ms(from_s), self.event_ms(to_s)
-        # A flight of New Year's Eve lands in the next year: the year before may have reports due as well.
-        first = max(0, (from_ms - _YEAR_START_MS) // _YEAR_MS - 1)
-        last = (to_ms - _YEAR_START_MS) // _YEAR_MS
-        parts = [self._due_in_year(from_ms, to_ms, year * _YEAR_MS) for year in range(first, last + 1)]
-        timed = [pair for part in parts for pair in part]
+        timed = self._positions(*self._instants(from_ms, to_ms))
+        first, last = np.searchsorted(self._weather.time_ms, [from_ms, to_ms])
+        timed.extend(self._weather_report(row) for row in range(int(first), int(last)))
         timed.sort(key=lambda pair: pair[0])
         return [record for _, record in timed]
-
-    def _due_in_year(self, from_ms: int, to_ms: int, shift_ms: int) -> list[tuple[int, FlightRecord]]:
-        """Event time and record of those due in [from_ms, to_ms), the data moved on by `shift_ms`."""
-        rows, times_ms = self._instants(from_ms - shift_ms, to_ms - shift_ms)
-        found = self._positions(rows, times_ms, shift_ms)
-        first, last = np.searchsorted(self._weather.time_ms, [from_ms - shift_ms, to_ms - shift_ms])
-        found.extend(self._weather_report(row, shift_ms) for row in range(int(first), int(last)))
-        return found
 
     def _instants(self, from_ms: int, to_ms: int) -> tuple[Ints, Ints]:
         """Row of the flight and instant (ms) of every report in [from_ms, to_ms), by instant."""
@@ -116,39 +97,33 @@ class Replay:
         first, last = np.searchsorted(flights.takeoff_ms, [from_ms - self._longest_ms, to_ms])
         rows = np.arange(first, last, dtype=np.int64)
         # Departures are known to the minute: without a stagger all aircraft would report in the same instant.
-        begin_ms = flights.takeoff_ms[rows] + rows * _STAGGER_STEP_MS % self._every_ms
-        low = -((begin_ms - np.maximum(begin_ms, from_ms)) // self._every_ms)
-        high = -((begin_ms - np.minimum(flights.landing_ms[rows], to_ms)) // self._every_ms)
+        begin_ms = flights.takeoff_ms[rows] + rows * _STAGGER_STEP_MS % _REPORT_EVERY_MS
+        low = -((begin_ms - np.maximum(begin_ms, from_ms)) // _REPORT_EVERY_MS)
+        high = -((begin_ms - np.minimum(flights.landing_ms[rows], to_ms)) // _REPORT_EVERY_MS)
         counts = np.maximum(high - low, 0)
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        times_ms = np.repeat(begin_ms + low * self._every_ms, counts) + within * self._every_ms
+        times_ms = np.repeat(begin_ms + low * _REPORT_EVERY_MS, counts) + within * _REPORT_EVERY_MS
         order = np.argsort(times_ms, kind="stable")
         return np.repeat(rows, counts)[order], times_ms[order]
 
-    def _positions(self, rows: Ints, times_ms: Ints, shift_ms: int) -> list[tuple[int, FlightRecord]]:
+    def _positions(self, rows: Ints, times_ms: Ints) -> list[tuple[int, FlightRecord]]:
         flights = self._flights
         air_ms = flights.landing_ms[rows] - flights.takeoff_ms[rows]
-        elapsed_ms = times_ms - flights.takeoff_ms[rows]
-        progress: Floats = elapsed_ms / air_ms
+        progress: Floats = (times_ms - flights.takeoff_ms[rows]) / air_ms
         origin = (flights.origin_lat[rows], flights.origin_lon[rows])
         lat, lon = great_circle_point(*origin, flights.dest_lat[rows], flights.dest_lon[rows], progress)
-        feet = (flights.origin_ft[rows], flights.cruise_ft[rows], flights.dest_ft[rows])
-        flown = profile(elapsed_ms / 1000, air_ms / 1000, *feet)
-        event_ms = times_ms + shift_ms
         columns = (
-            event_ms.tolist(),
+            times_ms.tolist(),
             rows.tolist(),
-            np.datetime_as_string(event_ms.astype("datetime64[ms]")).tolist(),
-            flown.phase.tolist(),
+            np.datetime_as_string(times_ms.astype("datetime64[ms]")).tolist(),
             lat.tolist(),
             lon.tolist(),
-            flown.altitude_ft.tolist(),
             progress.tolist(),
         )
         found = []
-        for at_ms, row, stamp, phase, *numbers in zip(*columns, strict=True):
+        for at_ms, row, stamp, *numbers in zip(*columns, strict=True):
             topic, key, template = self._templates.get(row) or self._template(row)
-            value = template % (stamp, PHASES[phase], *numbers)
+            value = template % (stamp, *numbers)
             found.append((at_ms, FlightRecord(topic, key, value.encode())))
         return found
 
@@ -165,7 +140,7 @@ class Replay:
             "ground_speed_kt": int(flights.ground_speed_kt[row]),
         }
         head = json.dumps(still, separators=(",", ":")).replace("%", "%%")[1:-1]
-        moving = '"phase":"%s","lat":%.5f,"lon":%.5f,"altitude_ft":%.0f,"progress":%.4f'
+        moving = '"lat":%.5f,"lon":%.5f,"progress":%.4f'
         if len(self._templates) >= _MOST_TEMPLATES:  # far more than are ever in the air: the others have landed
             self._templates.clear()
         made = (
@@ -176,8 +151,8 @@ class Replay:
         self._templates[row] = made
         return made
 
-    def _weather_report(self, row: int, shift_ms: int) -> tuple[int, FlightRecord]:
-        event_ms = int(self._weather.time_ms[row]) + shift_ms
+    def _weather_report(self, row: int) -> tuple[int, FlightRecord]:
+        event_ms = int(self._weather.time_ms[row])
         airport = self._weather.airport[row]
         stamp = f"{np.datetime_as_string(np.datetime64(event_ms, 'ms'))}Z"
         value = json.dumps(
@@ -187,28 +162,24 @@ class Replay:
 
 
 def open_replay(
-    day: date = DEFAULT_DATE,
-    start_at: time = DEFAULT_START_AT,
-    time_factor: float = DEFAULT_TIME_FACTOR,
-    report_every_s: float = DEFAULT_REPORT_EVERY_S,
+    day: date = DEFAULT_DATE, start_at: time = DEFAULT_START_AT, time_factor: float = DEFAULT_TIME_FACTOR
 ) -> Replay:
     """The replay of the installed data from `day` at `start_at`, New York time; reading it takes a second or two.
 
     Raises:
-        ConfigError: the day is not in 2013, or a number is not above 0.
+        ConfigError: the day is not in 2013, or the factor is not above 0.
         PermanentError: the data is not installed.
     """
     problems = []
     if day.year != _YEAR:
         problems.append(f"date: {day}: the flights are of 2013: give a day of that year")
-    for name, number in (("time_factor", time_factor), ("report_every_s", report_every_s)):
-        if not 0 < number < math.inf:
-            problems.append(f"{name}: {number}: must be a finite number above 0")
+    if not 0 < time_factor < math.inf:
+        problems.append(f"time_factor: {time_factor}: must be a finite number above 0")
     if problems:
         raise ConfigError(problems)
     folder = find_data()
     start_ms = int(datetime.combine(day, start_at, NEW_YORK).timestamp() * 1000)
-    return Replay(load_flights(folder), load_weather(folder), start_ms, time_factor, report_every_s)
+    return Replay(load_flights(folder), load_weather(folder), start_ms, time_factor)
 
 
 def write_speeds(replay: Replay, seconds: float, step_s: float) -> Iterator[RecordedMeasurement]:

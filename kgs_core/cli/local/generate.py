@@ -25,19 +25,11 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="Simulated seconds per second. 432 lets a day pass in 200 s; 864 doubles the load, 1 is real time.",
 )
 @click.option(
-    "--report-every",
-    "report_every_s",
-    type=_ABOVE_0,
-    default=10.0,
-    metavar="SECONDS",
-    help="Simulated seconds between two reports of one aircraft. 5 doubles the load at the same pace of the day.",
-)
-@click.option(
     "--date",
     "day",
     type=click.DateTime(["%Y-%m-%d"]),
     default="2013-09-18",
-    help="First day, in 2013; the days after it follow, and after the last one the year starts over.",
+    help="First day, in 2013; the days after it follow.",
 )
 @click.option(
     "--start-at",
@@ -60,36 +52,22 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     help="Produce nothing: write the load there instead, write speeds of every 5 s, for `kgs simulate --speeds`. With "
     "--seconds.",
 )
-@click.option(
-    "--create-topics/--no-create-topics", default=True, help="Create the topics that are missing, 8 partitions each."
-)
-@click.option("--replication", type=click.IntRange(min=1), default=1, help="Replication factor of created topics.")
-@click.option(
-    "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
-    default="lz4",
-    help="How batches are compressed.",
-)
 def generate(  # noqa: PLR0913 - one per option
     *,
     bootstrap_servers: str,
     time_factor: float,
-    report_every_s: float,
     day: datetime,
     start_at: datetime,
     seconds: float | None,
     tally_file: Path | None,
     speeds_file: Path | None,
-    create_topics: bool,
-    replication: int,
-    compression: str,
 ) -> None:
     """Replay the flights that left New York City in 2013 into Kafka.
 
     Every aircraft in the air reports its position to flights.ewr, flights.jfk or flights.lga, keyed by tail number;
     the weather of the three airports goes to flights.weather. Flights, delays and weather are measured; the positions
     between two airports are interpolated. At the default pace the peak is about 2 MB/s uncompressed and the night
-    nearly nothing.
+    nearly nothing. Topics that are missing are created, with 8 partitions each.
 
     SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
     """
@@ -103,14 +81,12 @@ def generate(  # noqa: PLR0913 - one per option
     if speeds_file is not None:
         if seconds is None:
             raise ConfigError(["--save-speeds: how much of the replay: give --seconds, 200 for a day"])
-        _save_speeds(speeds_file, open_replay(day.date(), start_at.time(), time_factor, report_every_s), seconds)
+        _save_speeds(speeds_file, open_replay(day.date(), start_at.time(), time_factor), seconds)
         return
     with stop_on_signals() as stop:
-        replay = open_replay(day.date(), start_at.time(), time_factor, report_every_s)
-        if create_topics:
-            _create_topics(bootstrap_servers, replication)
-        config = {"bootstrap.servers": bootstrap_servers, "compression.type": compression}
-        producer = FlightProducer(config, tally_file)
+        replay = open_replay(day.date(), start_at.time(), time_factor)
+        _create_topics(bootstrap_servers)
+        producer = FlightProducer({"bootstrap.servers": bootstrap_servers}, tally_file)
         click.echo(f"replaying from {day:%Y-%m-%d} {start_at:%H:%M} at {time_factor:g} simulated seconds per second")
         tally = producer.run(replay.due, stop, seconds)
     click.echo(f"delivered {tally.delivered} records in {tally.replayed_s:.1f} s of replay, {tally.failed} failed")
@@ -131,10 +107,10 @@ def _save_speeds(path: Path, replay: "Replay", seconds: float) -> None:
     click.echo(f"{path}: {len(measurements)} measurements, {_SPEEDS_STEP_S:g} s each")
 
 
-def _create_topics(bootstrap_servers: str, replication: int) -> None:
+def _create_topics(bootstrap_servers: str) -> None:
     from kgs_core.demo.replay import PARTITIONS, TOPICS
     from kgs_core.kafka.admin import KafkaAdmin
 
     admin = KafkaAdmin({"bootstrap.servers": bootstrap_servers})
     for topic in TOPICS:
-        admin.create_topic(topic, PARTITIONS, replication, {})
+        admin.create_topic(topic, PARTITIONS, 1, {})

@@ -8,7 +8,7 @@ from kgs_core.demo.flights import AIRPORTS_WITHOUT_COORDINATES, ORIGINS, UNKNOWN
 from kgs_core.errors import PermanentError
 
 PLANES = pd.DataFrame({"tailnum": ["N1"], "manufacturer": ["BOEING"], "model": ["737-824"]})
-AIRPORTS = pd.DataFrame({"faa": ["JFK", "BOS"], "lat": [40.64, 42.36], "lon": [-73.78, -71.01], "alt": [13, 19]})
+AIRPORTS = pd.DataFrame({"faa": ["JFK", "BOS"], "lat": [40.64, 42.36], "lon": [-73.78, -71.01]})
 FLIGHT = {
     "carrier": "UA",
     "flight": 15,
@@ -74,7 +74,7 @@ def test_every_flight_with_air_time_is_there(flights):
 
 def test_all_airports_have_coordinates(flights):
     assert set(AIRPORTS_WITHOUT_COORDINATES) < set(flights.dest)
-    for values in (flights.origin_lat, flights.origin_lon, flights.dest_lat, flights.dest_lon, flights.dest_ft):
+    for values in (flights.origin_lat, flights.origin_lon, flights.dest_lat, flights.dest_lon):
         assert np.isfinite(values).all()
     assert len(set(zip(flights.dest, flights.dest_lat, flights.dest_lon, strict=True))) == len(set(flights.dest))
 

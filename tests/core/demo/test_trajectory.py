@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgs_core.demo.trajectory import cruise_altitude_ft, distance_nm, great_circle_point, profile
+from kgs_core.demo.trajectory import distance_nm, great_circle_point
 
 JFK = (40.639751, -73.778925)
 LAX = (33.942536, -118.408075)
@@ -30,25 +30,3 @@ def test_distances_to_both_ends_add_up_to_the_leg(fraction):
     leg = distance_nm(*at(*JFK), *at(*LAX))[0]
     assert distance_nm(*at(*JFK), lat, lon)[0] == pytest.approx(fraction * leg, abs=1e-3)
     assert distance_nm(lat, lon, *at(*LAX))[0] == pytest.approx((1 - fraction) * leg, abs=1e-3)
-
-
-def test_longer_legs_cruise_higher_within_limits():
-    assert cruise_altitude_ft(np.array([1.0, 160.0, 400.0, 2200.0])).tolist() == [10_000, 18_000, 30_000, 39_000]
-
-
-def test_phases_and_altitudes_of_a_long_flight():
-    elapsed_s = np.array([0, 585, 1170, 9000, 16440, 17220, 18000], dtype=float)
-    flown = profile(elapsed_s, *at(18_000, 0, 39_000, 0))
-    assert flown.phase.tolist() == [0, 0, 1, 1, 1, 2, 2]
-    assert flown.altitude_ft == pytest.approx([0, 19_500, 39_000, 39_000, 39_000, 19_500, 0])
-
-
-@given(st.integers(20, 700), st.sampled_from([10_000.0, 24_000.0, 39_000.0]), st.floats(0, 6000), st.floats(0, 6000))
-def test_a_flight_climbs_cruises_and_descends_in_that_order(air_min, cruise_ft, origin_ft, dest_ft):
-    air_s = air_min * 60.0
-    elapsed_s = np.linspace(0, air_s, 200)
-    flown = profile(elapsed_s, *at(air_s, origin_ft, cruise_ft, dest_ft))
-    assert set(flown.phase.tolist()) == {0, 1, 2}
-    assert (np.diff(flown.phase) >= 0).all()
-    assert flown.altitude_ft[[0, -1]] == pytest.approx([origin_ft, dest_ft])
-    assert flown.altitude_ft.max() == cruise_ft
