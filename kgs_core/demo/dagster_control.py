@@ -196,7 +196,7 @@ class DagsterControl(GroupControl):
         """First the consumers, as `kgs stop` does it: Dagster is what ends them. Then Dagster itself."""
         problems = self._end_consumers(interrupt) if self._daemon.has_begun else []
         # No run is open. The load sensor may still look for up to a minute, and the daemon would wait for it
-        self._daemon.leave(_LEAVE_S)
+        self._daemon.end(_LEAVE_S, interrupt)  # killed then, which is no problem
         problems += self._webserver.end(_END_TIMEOUT_S, interrupt)
         self._code_server.kill()
         return problems

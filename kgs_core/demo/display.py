@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -37,10 +36,6 @@ class Display:
         """One line, with the seconds since the start before it."""
         elapsed = time.monotonic() - self._started_s
         self._console.print(f"{elapsed:6.1f} s  {text}", markup=False, highlight=False, soft_wrap=True)
-
-    def busy(self, text: str) -> AbstractContextManager[object]:
-        """Something that moves on a terminal, while there is nothing else to see."""
-        return self._console.status(text) if self._console.is_terminal else nullcontext()
 
     def show(self, snapshot: DemoSnapshot, *, now: bool = False) -> None:
         """The snapshot, if it is time for another one or `now`."""

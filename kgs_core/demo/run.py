@@ -124,9 +124,7 @@ class _Demo:
     def _broker(self) -> Iterator[EmbeddedKafka]:
         say = self._display.say
         say("starting a Kafka broker (KRaft mode, no ZooKeeper)")
-        with ExitStack() as held:
-            with self._display.busy("Kafka starts"):
-                kafka = held.enter_context(EmbeddedKafka.start(self._layout.directory / "kafka", log=say))
+        with EmbeddedKafka.start(self._layout.directory / "kafka", log=say) as kafka:
             say(f"the broker serves at {kafka.bootstrap_servers} (pid {kafka.nodes[0].pid})")
             yield kafka
 

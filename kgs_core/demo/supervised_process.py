@@ -92,11 +92,6 @@ class SupervisedProcess:
         """Ends it in order: see `end_in_order`."""
         return end_in_order(self._lives[-1], timeout_s, interrupt) if self._lives else []
 
-    def leave(self, timeout_s: float) -> None:
-        """Ends it where nothing depends on how: asked first, killed after `timeout_s` seconds."""
-        if self._lives:
-            self._lives[-1].end(timeout_s)
-
     def kill(self) -> None:
         """Ends all of its lives, with everything that they have started, at once."""
         for life in self._lives:

@@ -1,9 +1,6 @@
 """The controller of a demonstration as a process: started again, given up, ended."""
 
 import os
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -12,26 +9,10 @@ from kgs_core.demo import supervised_process
 from kgs_core.demo.bare_control import BareControl
 from kgs_core.demo.layout import Layout
 from kgs_core.system.shutdown import StopFlag
+from tests.core.demo.demo_words import ProgramLayout
 from tests.waiting import wait_until
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(600)"
-
-
-@dataclass(frozen=True)
-class Stub:
-    """A layout whose controller is a program of the test's."""
-
-    directory: Path
-    program: str
-    consumer_logs: Path
-    config_file: Path
-
-    def control_command(self, end_with):
-        assert end_with == os.getpid()
-        return [sys.executable, "-c", self.program]
-
-    def log_file(self, name):
-        return self.directory / f"{name}.log"
 
 
 @pytest.fixture
@@ -41,9 +22,8 @@ def made(tmp_path, monkeypatch):
 
     def make(program):
         settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
-        layout = Stub(tmp_path, program, tmp_path / "logs", tmp_path / "kgs.yaml")
         logged = []
-        control = BareControl(layout, settings, os.environ, logged.append)
+        control = BareControl(ProgramLayout(tmp_path, program), settings, os.environ, logged.append)
         controls.append(control)
         control.start()
         return control, logged
@@ -80,9 +60,3 @@ def test_a_deaf_controller_is_killed_at_once_and_that_is_reported(made, tmp_path
     assert problem.startswith("controller did not end in order (SIGKILL)")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_a_dead_controller_is_no_problem_at_the_end(made):
-    control, _ = made("raise SystemExit(1)")
-    wait_until(lambda: pid_of(control) is None, 10, "it lives")
-    assert control.end(StopFlag()) == []

@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
-from kgs_core.demo.observer import DemoHistory
+from kgs_core.demo.observer import DemoHistory, short_name
 from kgs_core.fleet.host_process import HostProcess
+from kgs_core.fleet.pod_process import PodProcess
 from kgs_core.group.protocol import Change, Incarnation, Target
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.reporting.consumer_rows import ConsumerRow
 from tests.a_status import a_status
+from tests.processes import a_process
 
 FIRST = Change(1_000, "partition without owner", 0, 0.0, 1)
 GROWN = Change(20_000, "consumer above consumer_capacity: 1", 11, 0.4, 2)
@@ -73,3 +75,9 @@ def test_consumers_are_counted_from_the_first_that_reads():
     figures = history.figures
     assert figures.mean_consumers == (10 * 1 + 20 * 3) / 30
     assert figures.max_consumers == 3
+
+
+def test_a_process_of_each_kind_is_named_as_people_look_for_it():
+    assert short_name(HostProcess("h", "b", 4711, 1).as_process()) == ("pid", "4711")
+    assert short_name(PodProcess("dagster-run-1a2b-x7k2p", "kgs", "u-1", "c").as_process()) == ("pod", "x7k2p")
+    assert short_name(a_process()) == ("", "?")

@@ -78,17 +78,6 @@ def test_it_ends_in_order(make):
     assert kept.pid is None
 
 
-def test_one_that_does_not_listen_is_left_all_the_same(make, tmp_path):
-    kept, _ = make(
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(600)"
-    )
-    kept.leave(0.1)
-    kept.start()
-    wait_until(lambda: (tmp_path / "daemon.log").read_text().strip(), 10, "it does not start")
-    kept.leave(0.1)
-    assert kept.pid is None
-
-
 def test_one_that_fails_each_time_is_given_up_with_its_last_words(make):
     kept, logged = make("raise SystemExit('no port')")
     kept.start()

@@ -1,31 +1,13 @@
 """The generator of a demonstration: begun once, missed when it dies, and not before it has begun."""
 
 import os
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from kgs_core.demo.supervisor import Supervisor
+from kgs_core.demo.supervisor import GroupControl, Supervisor
 from kgs_core.system.shutdown import StopFlag
+from tests.core.demo.demo_words import ProgramLayout
 from tests.waiting import wait_until
-
-
-@dataclass(frozen=True)
-class Stub:
-    """A layout whose generator is a program of the test's."""
-
-    directory: Path
-    program: str
-    time_factor: float = 432.0
-
-    def generate_command(self, bootstrap_servers):
-        assert bootstrap_servers == "127.0.0.1:1"
-        return [sys.executable, "-c", self.program]
-
-    def log_file(self, name):
-        return self.directory / f"{name}.log"
 
 
 class Kafka:
@@ -33,23 +15,14 @@ class Kafka:
     nodes = ()
 
 
-class Control:
-    invitation = ""
-    state = ""
-    failure = ""
+class Control(GroupControl):
     is_started = False
 
     def start(self):
         self.is_started = True
 
-    def look_after(self):
-        pass
-
     def end(self, _interrupt):
         return ["a consumer was killed"]
-
-    def kill(self):
-        pass
 
 
 @pytest.fixture
@@ -59,7 +32,9 @@ def make(tmp_path):
     def supervisor(program):
         logged = []
         supervisors.append(
-            Supervisor(Stub(tmp_path, program), "127.0.0.1:1", Control(), os.environ, logged.append, kafka=Kafka())
+            Supervisor(
+                ProgramLayout(tmp_path, program), "127.0.0.1:1", Control(), os.environ, logged.append, kafka=Kafka()
+            )
         )
         return supervisors[-1], logged
 

@@ -85,19 +85,26 @@ def test_consumers_are_ended_where_no_controller_runs(control, built, monkeypatc
     assert result.stderr.startswith("error: consumers 4: did not end in time and were killed")
 
 
-def test_a_fleet_that_there_is_not_is_refused_before_anything_is_made(control, tmp_path):
-    result = control("--fleet", "moon")
-    assert (result.exit_code, result.stderr) == (2, f"error: --fleet: 'moon': write {', '.join(FLEETS)}\n")
+OTHERS = f"'moon': write {', '.join(FLEETS)}"
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments", "said"),
+    [
+        ("", "--fleet moon", f"--fleet: {OTHERS}"),
+        ("fleet: moon\n", "", f"kgs.yaml: fleet: {OTHERS}"),
+        (
+            "",
+            "--fleet kubernetes --end-with 1",
+            "--end-with: consumers in a cluster cannot see a process of this machine",
+        ),
+    ],
+)
+def test_a_fleet_that_cannot_be_is_refused_before_anything_is_made(control, tmp_path, more, arguments, said):
+    (tmp_path / "kgs.yaml").write_text(YAML + more)
+    result = control(*arguments.split())
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
     assert not (tmp_path / "logs").exists()
-
-
-def test_the_configuration_names_a_fleet_and_the_command_line_another(control, monkeypatch, tmp_path):
-    (tmp_path / "kgs.yaml").write_text(f"{YAML}fleet: moon\n")
-    assert control().stderr == f"error: {tmp_path}/kgs.yaml: fleet: 'moon': write {', '.join(FLEETS)}\n"
-    refused = control("--fleet", "kubernetes", "--end-with", "1")
-    assert refused.stderr == (
-        "error: --end-with: consumers in a cluster cannot see a process of this machine: leave it out\n"
-    )
 
 
 def test_help_names_the_fleets(control):

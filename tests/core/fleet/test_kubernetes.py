@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from kgs_core.errors import ConfigError, PermanentError, TransientError
+from kgs_core.errors import PermanentError, TransientError
 from kgs_core.fleet.controller_fleet import FleetOptions
 from kgs_core.fleet.kubernetes import kubernetes_fleet
 from kgs_core.model import ConsumerId
@@ -276,8 +276,3 @@ def test_the_fleet_looks_before_it_is_used(cluster, address, tmp_path, monkeypat
         kubernetes_fleet(settings_of(), options)
     cluster.forbidden.clear()
     assert kubernetes_fleet(settings_of(), options).runs() == ()
-
-
-def test_consumers_of_a_cluster_cannot_end_with_a_process_of_this_machine(tmp_path):
-    with pytest.raises(ConfigError, match="--end-with"):
-        kubernetes_fleet(settings_of(), FleetOptions(tmp_path / "kgs.yaml", tmp_path, consumers_end_with=1))
