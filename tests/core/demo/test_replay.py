@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.cli.local.generate import generate
+from kgs_core.demo.layout import POSITION_FIELDS
 from kgs_core.demo.replay import (
     DEFAULT_DATE,
     PARTITIONS,
@@ -23,20 +24,6 @@ from kgs_core.errors import ConfigError
 
 START_MS = 1_379_491_200_000  # 2013-09-18 04:00 in New York
 NEW_YEAR_MS = 1_388_534_400_000  # 2014, UTC
-FIELDS = [
-    "event_time",
-    "flight",
-    "carrier",
-    "tailnum",
-    "aircraft",
-    "origin",
-    "dest",
-    "dep_delay_min",
-    "ground_speed_kt",
-    "lat",
-    "lon",
-    "progress",
-]
 
 
 def event_ms(record):
@@ -94,9 +81,9 @@ def test_topic_and_key_follow_from_the_record(noon):
 
 def test_position_report_has_the_documented_fields_and_size(noon):
     reports = [record for record in noon if record.topic != WEATHER_TOPIC]
-    assert all(list(json.loads(record.value)) == FIELDS for record in reports)
+    assert all(list(json.loads(record.value)) == list(POSITION_FIELDS) for record in reports)
     assert all(190 <= len(record.value) <= 400 for record in reports)
-    assert all(f"`{name}`" in inspect.getmodule(Replay).__doc__ for name in FIELDS)
+    assert all(f"`{name}`" in inspect.getmodule(Replay).__doc__ for name in POSITION_FIELDS)
     first = json.loads(reports[0].value)
     assert 0 <= first["progress"] <= 1
 
