@@ -44,7 +44,7 @@ GONE: Mapping[str, str] = {
     "packing.capacity": _LEARNT,
     "packing.learnt_capacity_max_percent": _LEARNT,
     "packing.learnt_capacity_min_percent": _LEARNT,
-    "packing.max_extra_consumers_percent": "write consumer_weight: '10%' for at most 10 % more consumers",
+    "packing.max_extra_consumers_percent": "leave it out; consumer_weight says what a consumer is worth",
     "registry.timeout_s": "leave it out; it is 5 s",
     "topics.latest_by_key": "write newest_rows",
     "topics.newest_rows.tombstones": "write deletes: remove where it was delete; ignore stays",

@@ -14,7 +14,6 @@ from kgs_core.packing.registry import ALGORITHMS, FEWEST, MAX_CONSUMER_WEIGHT, O
 
 MAX_CONSUMERS = 10_000
 MAX_RSCORE = 1_000_000
-MAX_EXTRA_PERCENT = 1000
 FIRST_FLAT_OUT = 20_000_000.0
 """What a consumer is taken to read flat out, stored bytes/s, where nobody has measured anything."""
 CONSUMER_SHARE = 2.0 / 2.3
@@ -24,7 +23,6 @@ Landau 2022, section VI, measured 2.3 MB/s; 2.0 beside it, and 1.5 to pack by, a
 """
 PACKING_SHARE = 0.75
 """Of `consumer_capacity` is the capacity to pack by: a load that grows by a third moves nothing."""
-_PERCENT = re.compile(r"\d{1,4}(\.\d+)?%")
 _WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -32,13 +30,9 @@ def _consumer_weight(value: object) -> float | str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and 0 < value <= MAX_CONSUMER_WEIGHT:  # type: ignore[operator]
         return float(value)  # type: ignore[arg-type]
-    if isinstance(value, str) and (value == FEWEST or _is_percentage(value)):
-        return value
-    raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, a percentage as '10%', or {FEWEST}")
-
-
-def _is_percentage(text: str) -> bool:
-    return _PERCENT.fullmatch(text) is not None and float(text[:-1]) <= MAX_EXTRA_PERCENT
+    if value == FEWEST:
+        return FEWEST
+    raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, or {FEWEST}")
 
 
 def _window(value: object) -> str:
@@ -162,14 +156,8 @@ class PackingSettings(Section):
 
     @property
     def weight(self) -> float | None:
-        """What one consumer less is worth, in Rscore; None: any, or as `max_extra_percent` bounds it."""
+        """What one consumer less is worth, in Rscore; None: any."""
         return None if isinstance(self.consumer_weight, str) else self.consumer_weight
-
-    @property
-    def max_extra_percent(self) -> float | None:
-        """How many per cent more consumers than the fewest there may be; None: no such bound."""
-        text = self.consumer_weight
-        return float(text.removesuffix("%")) if isinstance(text, str) and text.endswith("%") else None
 
     def moves_are_forced_only(self, time_ms: int) -> bool:
         """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""

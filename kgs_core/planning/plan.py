@@ -14,13 +14,11 @@ from kgs_core.packing import (
     PackingProblem,
     RandomSource,
     Zones,
-    front_of,
     near,
     pack_classes,
     parse_name,
     rebalanced,
     rscore,
-    setting_name,
 )
 from kgs_core.packing.registry import OWN
 from kgs_core.planning.load import Load
@@ -102,7 +100,7 @@ class Plan:
         retire: numbers to end once they read nothing, ascending.
         spares: numbers that shall run and read nothing, ascending.
         overloaded: what does not fit below C, each with its cure.
-        alternatives: the same by other algorithms, or by other settings of this one, as asked for or weighed.
+        alternatives: the same by other algorithms, or by other settings of this one, as asked for.
         choice: why this setting of the algorithm; empty if it has none.
         held_back: why the controller would not carry it out now; empty: nothing holds it back.
         pinned: partitions that had to stay although their consumer is given more than C.
@@ -177,32 +175,17 @@ def make_plan(
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
     step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
-    plan, weighed = _chosen(step)
-    others = [name for name in compare if name != settings.algorithm and name not in weighed and _can(name, settings)]
-    alternatives = (*weighed.values(), *(_plan(name, step).summary() for name in others))
-    return replace(plan, algorithm=settings.algorithm, alternatives=alternatives)
+    others = [name for name in compare if name != settings.algorithm and _can(name, settings)]
+    alternatives = tuple(_plan(name, step).summary() for name in others)
+    return replace(_plan(settings.algorithm, step), choice=_choice(settings), alternatives=alternatives)
 
 
-def _chosen(step: _Step) -> tuple[Plan, dict[str, Alternative]]:
-    """The plan, and what it was weighed against: with a bound on consumers, the plan within it that moves least."""
-    algorithm, percent = step.settings.algorithm, step.settings.max_extra_percent
-    if algorithm not in WEIGHING:
-        return _plan(algorithm, step), {}
-    if percent is None:
-        consumer_weight = step.settings.weight
-        why = (
-            "fewest consumers"
-            if consumer_weight is None
-            else f"one consumer is worth moving {consumer_weight:.0%} of a consumer's capacity"
-        )
-        return replace(_plan(algorithm, step), choice=why), {}
-    least = _plan(setting_name(algorithm, None), step)
-    most = least.price * (1 + percent / 100)
-    tried = [_plan(name, step) for name in front_of(algorithm, None)]
-    within = [plan for plan in (least, *tried) if plan.price <= most]
-    best = min(within, key=lambda plan: (plan.rscore, plan.price))
-    why = f"{best.algorithm}: moves least of those with at most {percent:g} % more consumers than {least.consumers}"
-    return replace(best, choice=why), {plan.algorithm: plan.summary() for plan in (least, *tried)}
+def _choice(settings: PackingSettings) -> str:
+    if settings.algorithm not in WEIGHING:
+        return ""
+    if settings.weight is None:
+        return "fewest consumers"
+    return f"one consumer is worth moving {settings.weight:.0%} of a consumer's capacity"
 
 
 def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProblem:
