@@ -113,7 +113,7 @@ class GroupWatch(Closing):
         except PortError as e:  # whoever may read the group's topics need not have the right to read this one
             problems.append(str(e))
             return None
-        return history.measurements[-1] if history.measurements else None
+        return history[-1] if history else None
 
 
 def hears_controller(settings: Settings) -> bool:
@@ -122,7 +122,7 @@ def hears_controller(settings: Settings) -> bool:
     Raises:
         PortError: Kafka does not answer, or refuses: an operator need not have the right to read them.
     """
-    measurements = load_history(settings, admin_of(settings), 1).measurements
+    measurements = load_history(settings, admin_of(settings), 1)
     return bool(measurements) and age_s(measurements[-1]) <= silent_after_s(settings)
 
 

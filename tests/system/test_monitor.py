@@ -135,14 +135,11 @@ def test_a_killed_monitor_goes_on_with_its_window(
     assert after["partitions"][0]["verdict"] == "measured"
     assert after["total_bytes_per_s"] == pytest.approx(before["total_bytes_per_s"], rel=0.3)
     settings = settings_of(kafka.bootstrap_servers, topic_prefix)
-    history = load_history(settings, admin, 1000)
-    assert history.refused == 0
-    assert [m.reading.time_s for m in history.measurements] == sorted(m.reading.time_s for m in history.measurements)
+    times = [measurement.reading.time_s for measurement in load_history(settings, admin, 1000)]
+    assert times == sorted(times)
 
 
-def test_what_is_no_measurement_is_counted_and_left_out(
-    kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str
-) -> None:
+def test_what_is_no_measurement_is_left_out(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str) -> None:
     settings = settings_of(kafka.bootstrap_servers, topic_prefix)
     admin.create_topic(f"{topic_prefix}a", 1)
     with Monitor(settings, publish=True) as monitor:
@@ -151,8 +148,7 @@ def test_what_is_no_measurement_is_counted_and_left_out(
     for value in (b'{"version":9}', b"\xff", None):
         producer.produce(topic_name(settings), value, "others")
     assert producer.flush(20) == 0
-    history = load_history(settings, admin, 100)
-    assert (len(history.measurements), history.refused) == (1, 3)
+    assert len(load_history(settings, admin, 100)) == 1
 
 
 def test_once_as_json(kafka: EmbeddedKafka, admin: KafkaAdmin, topic_prefix: str, tmp_path: Path) -> None:

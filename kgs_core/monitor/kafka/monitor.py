@@ -67,12 +67,12 @@ class Monitor(Closing):
     def is_full(self) -> bool:
         """Whether the window is filled."""
         monitor = self._settings.monitor
-        return self._window.span_s(clock()) >= monitor.window_s - monitor.interval_s
+        return self._window.span_s >= monitor.window_s - monitor.interval_s
 
     @property
     def filled_s(self) -> float:
         """How much of the window is filled, seconds."""
-        return self._window.span_s(clock())
+        return self._window.span_s
 
     def rebuild(self) -> int:
         """Take what was published of late into the window; returns how many readings that were.
@@ -83,18 +83,17 @@ class Monitor(Closing):
         monitor = self._settings.monitor
         # Two monitors at once leave each other half of these records, which still is a window that gives speeds
         records = round(monitor.window_s / monitor.interval_s) + _SLACK
-        history = load_history(self._settings, self._admin, records)
         taken, now = 0, time.monotonic()
-        for measurement in history.measurements:
+        for measurement in load_history(self._settings, self._admin, records):
             reading = measurement.reading
-            if reading.clock == clock() and reading.time_s > now:
-                continue  # else it would keep ours out
+            if reading.clock != clock() or reading.time_s > now:  # the latter would keep ours out
+                continue
             try:
                 self._window.take(reading)
                 taken += 1
             except MeasurementError:  # two monitors publish in no certain order
                 continue
-        _log.info("window rebuilt readings=%d refused=%d filled_s=%.1f", taken, history.refused, self.filled_s)
+        _log.info("window rebuilt readings=%d filled_s=%.1f", taken, self.filled_s)
         return taken
 
     def tick(self) -> Measurement:

@@ -6,9 +6,8 @@ its offset. Then the brokers compact the topic: the first one of each minute has
 """
 
 import logging
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -137,39 +136,32 @@ class Publisher:
 
 
 class MeasurementReader:
-    """Reader of the topic's records, which counts those that are no measurement, or of a version not known here."""
+    """Reader of the topic's records: some may be no measurement, or of a version that is not known here."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
-        self.refused = 0
+        self._has_refused = False
 
     def measurement_in(self, value: bytes) -> Measurement | None:
         """The measurement; None where it is none, which is logged once."""
         try:
             return decode(value)
         except ProtocolError as e:
-            self.refused += 1
-            if self.refused == 1:
+            if not self._has_refused:
                 _log.warning("topic %s: %s", self._topic, e)
+            self._has_refused = True
             return None
 
 
-class PublishedMeasurements(NamedTuple):
-    """The newest measurements in the topic's order; `refused` of its records were none, or of an unknown version."""
-
-    measurements: Sequence[Measurement]
-    refused: int
-
-
-def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> PublishedMeasurements:
-    """The topic's last records, so many at most; none where there is no topic.
+def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> list[Measurement]:
+    """The measurements in the topic's last records, so many at most, in order; none where there is no topic.
 
     Raises:
         PortError: refused, or no answer.
     """
     topic = topic_name(settings)
     if topic not in admin.describe([topic]):
-        return PublishedMeasurements((), 0)
+        return []
     tp = TopicPartition(topic, 0)
     end = admin.offsets([tp], "latest")[tp]
     span = OffsetRange(max(admin.offsets([tp], "earliest")[tp], end - records), end)
@@ -177,5 +169,4 @@ def load_history(settings: Settings, admin: KafkaAdmin, records: int) -> Publish
     with consumer_of(settings) as consumer:
         values = [record.value() or b"" for record in read_until(consumer, tp, span, _PATIENCE_S, where=where)]
     reader = MeasurementReader(topic)
-    found = [measurement for value in values if (measurement := reader.measurement_in(value)) is not None]
-    return PublishedMeasurements(found, reader.refused)
+    return [measurement for value in values if (measurement := reader.measurement_in(value)) is not None]

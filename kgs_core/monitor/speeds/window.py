@@ -1,33 +1,16 @@
 """The sliding window over readings of a whole cluster."""
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
-
 from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicPartition, by_topic
 from kgs_core.monitor.speeds.measurement import Measurement, Reading, Verdict
 from kgs_core.monitor.speeds.pace import TopicPace
 from kgs_core.monitor.speeds.track import Track
 
-MAX_CLOCKS = 4
-"""Monitors on so many machines may publish at the same time without disturbing each other."""
-
-
-@dataclass(slots=True)
-class _Series:
-    """The readings of one clock; `begun_s` and `newest_s` are times of readings."""
-
-    begun_s: float
-    newest_s: float = float("-inf")
-    tracks: dict[TopicPartition, Track] = field(default_factory=dict)
-    paces: dict[str, TopicPace] = field(default_factory=dict)
-
 
 class Window:
     """Turns readings into measurements; keeps `window_s` seconds of them.
 
-    Readings of several clocks (a monitor that went to another machine, or two at once) are never compared with each
-    other; a measurement stands on those of its own clock.
+    Times of two clocks cannot be compared: all readings must be of one.
     """
 
     def __init__(self, window_s: float = 30.0, min_span_s: float = 10.0, *, follows_steps: bool = True) -> None:
@@ -41,12 +24,15 @@ class Window:
         self._follows_steps = follows_steps
         self._window_s = window_s
         self._min_span_s = min_span_s
-        self._series: OrderedDict[str, _Series] = OrderedDict()
+        self._begun_s = 0.0
+        self._newest_s = float("-inf")
+        self._tracks: dict[TopicPartition, Track] = {}
+        self._paces: dict[str, TopicPace] = {}
 
-    def span_s(self, clock: str) -> float:
-        """How much of the window the readings of this clock fill, seconds; at most `window_s`."""
-        series = self._series.get(clock)
-        return min(self._window_s, series.newest_s - series.begun_s) if series is not None else 0.0
+    @property
+    def span_s(self) -> float:
+        """How much of the window the readings fill, seconds; at most `window_s`."""
+        return max(0.0, min(self._window_s, self._newest_s - self._begun_s))
 
     def add(self, reading: Reading) -> Measurement:
         """The reading with the speeds after it; see `take`.
@@ -55,38 +41,33 @@ class Window:
             MeasurementError: see `take`.
         """
         self.take(reading)
-        series = self._series[reading.clock]
-        counted = {topic: pace.counted() for topic, pace in series.paces.items()}
-        speeds = {tp: track.speed(counted.get(tp.topic, ())) for tp, track in sorted(series.tracks.items())}
+        counted = {topic: pace.counted() for topic, pace in self._paces.items()}
+        speeds = {tp: track.speed(counted.get(tp.topic, ())) for tp, track in sorted(self._tracks.items())}
         return Measurement(reading, speeds)
 
     def take(self, reading: Reading) -> None:
-        """As `add`, of the past. Raises `MeasurementError`, changing nothing, unless after the last of its clock."""
-        series = self._series.get(reading.clock)
-        if series is not None and reading.time_s <= series.newest_s:
+        """As `add`, of the past. Raises `MeasurementError`, changing nothing, unless it is after the last."""
+        if reading.time_s <= self._newest_s:
             raise MeasurementError(
-                f"monitor: reading at {reading.time_s:.3f} s is not after the last one at {series.newest_s:.3f} s: "
+                f"monitor: reading at {reading.time_s:.3f} s is not after the last one at {self._newest_s:.3f} s: "
                 "left out"
             )
-        if series is None or reading.time_s > series.newest_s + self._window_s:
-            series = _Series(reading.time_s)
-        self._series[reading.clock] = series
-        self._series.move_to_end(reading.clock)
-        while len(self._series) > MAX_CLOCKS:
-            self._series.popitem(last=False)
-        series.newest_s = reading.time_s
-        self._add_to(series.tracks, reading)
+        if reading.time_s > self._newest_s + self._window_s:
+            self._begun_s, self._tracks, self._paces = reading.time_s, {}, {}
+        self._newest_s = reading.time_s
+        self._track(reading)
         if self._follows_steps:
-            self._pace(series.paces, reading)
+            self._pace(reading)
 
-    def _pace(self, paces: dict[str, TopicPace], reading: Reading) -> None:
+    def _pace(self, reading: Reading) -> None:
         topics = by_topic(reading.partitions)
-        for topic in paces.keys() - topics.keys():
-            del paces[topic]
+        for topic in self._paces.keys() - topics.keys():
+            del self._paces[topic]
         for topic, partitions in topics.items():
-            paces.setdefault(topic, TopicPace(self._window_s)).add(reading.time_s, partitions)
+            self._paces.setdefault(topic, TopicPace(self._window_s)).add(reading.time_s, partitions)
 
-    def _add_to(self, tracks: dict[TopicPartition, Track], reading: Reading) -> None:
+    def _track(self, reading: Reading) -> None:
+        tracks = self._tracks
         for tp in [*reading.partitions, *reading.unknown]:
             if tp not in tracks:
                 tracks[tp] = Track(self._window_s, self._min_span_s)

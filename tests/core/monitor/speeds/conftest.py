@@ -37,9 +37,9 @@ def log():
 
 @pytest.fixture
 def reading():
-    def build(time_s, logs=(), unknown=(), clock="here"):
+    def build(time_s, logs=(), unknown=()):
         partitions = dict(logs) if isinstance(logs, dict) else ({TP: logs} if logs else {})
-        return Reading(time_s, 1_700_000_000_000, clock, Measure.LOG_DIRS, partitions, dict(unknown))
+        return Reading(time_s, 1_700_000_000_000, "here", Measure.LOG_DIRS, partitions, dict(unknown))
 
     return build
 

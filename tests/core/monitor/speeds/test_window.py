@@ -174,14 +174,10 @@ def test_time_that_does_not_go_on_is_refused_and_changes_nothing(filled, log, re
     assert filled.add(jumped).known == {tp: 100_000.0}
 
 
-def test_two_monitors_on_two_machines_do_not_disturb_each_other(log, reading, tp):
-    window = Window(30.0, 10.0)
-    for t in range(15):
-        here = window.add(reading(t, log(t, end=1000 * t)))
-        there = window.add(reading(t - 500, log(t - 500, end=1000 * t), clock="there"))
-    assert here.known == there.known == {tp: 100_000.0}
-    assert window.span_s("there") == 14
-    assert window.span_s("nowhere") == 0
+def test_how_much_of_the_window_is_filled(filled, log, reading):
+    assert (Window().span_s, filled.span_s) == (0, 14)
+    filled.add(reading(100, log(100, end=1)))
+    assert filled.span_s == 0, "all before is too old"
 
 
 def test_a_slow_monitor_beside_a_fast_one_looks_like_no_truncation(log, reading, tp):
@@ -191,14 +187,6 @@ def test_a_slow_monitor_beside_a_fast_one_looks_like_no_truncation(log, reading,
         window.add(reading(t, log(t, end=1000 * t + 600, size=100_000 * t, offsets_s=t + 0.6)))
         last = window.add(reading(t + 0.5, log(t + 0.5, end=1000 * t + 500, size=100_000 * t + 50_000)))
     assert last.speeds[tp] == PartitionSpeed(Verdict.MEASURED, 100_000.0)
-
-
-def test_clocks_do_not_pile_up(log, reading):
-    window = Window(30.0, 10.0)
-    for number in range(20):
-        window.add(reading(1, log(1, end=1), clock=f"clock {number}"))
-    assert [window.span_s(f"clock {n}") for n in range(20)] == [0] * 20
-    window.add(reading(0, log(0, end=1), clock="clock 0"))  # no error: that clock was forgotten
 
 
 counts = st.integers(0, 2**50)
