@@ -17,7 +17,7 @@ import dagster as dg
 
 from kgs_core.errors import FencedError, KgsError, MeasurementError, TransientError
 from kgs_core.group.controller.observer import GroupObserver, Recommendation
-from kgs_core.group.controller.state import LastMeasurement, Options
+from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import Message, Received
 from kgs_core.group.view.events import Measured
 from kgs_core.ports import GroupTopicReader
@@ -90,13 +90,13 @@ class AtHand:
         last: None: there is none that is young enough, and nothing is packed.
     """
 
-    last: LastMeasurement | None
+    last: Measured | None
     steady: Callable[[], float]
 
     def at(self, offset: int | None) -> Measured | None:  # noqa: ARG002 - the port's signature
         """That one."""
         last = self.last
-        return None if last is None else Measured(last.load, last.offset, self.steady() - last.at)
+        return None if last is None else Measured(last.load, last.measurement_offset, self.steady() - last.at)
 
     def newest(self) -> Measured | None:
         """None: there is no newer one."""
@@ -275,7 +275,7 @@ class LongPoll:
     def _config(self, watch: GroupObserver, now: float, reason: str) -> RebalanceConfig:
         newest, measured = watch.newest_report, watch.state.fresh(now)
         return RebalanceConfig(
-            measurement_offset=measured.offset if measured is not None else None,
+            measurement_offset=measured.measurement_offset if measured is not None else None,
             reason=reason,
             attempt=self._ports.rebalances.next_attempt(),
             applies_plan=False,

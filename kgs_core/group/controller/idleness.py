@@ -11,8 +11,9 @@ of long ago is the end of the log now, nothing came in between.
 
 from collections.abc import Collection, Mapping
 
-from kgs_core.group.controller.state import ControllerState, LastMeasurement
+from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Idle
+from kgs_core.group.view.events import Measured
 from kgs_core.group.view.plain_text import ranges
 from kgs_core.group.view.transitions import State
 from kgs_core.model import TopicPartition
@@ -54,7 +55,7 @@ def waking_reason(state: ControllerState, now: float) -> str:
     return "; ".join(f"{what}: {_some(tps)}" for what, tps in found if tps)
 
 
-def blind_load(state: ControllerState, now: float) -> LastMeasurement | None:
+def blind_load(state: ControllerState, now: float) -> Measured | None:
     """What to wake a sleeping group by where nobody measures: nothing is known of what was read to its end.
 
     None: the group does not sleep, or it is not certain yet that nobody measures.
@@ -63,7 +64,7 @@ def blind_load(state: ControllerState, now: float) -> LastMeasurement | None:
     has_waited = state.name is State.SENTINEL and now - state.entered_at > limit_s
     if idle is None or state.fresh(now) is not None or not has_waited:
         return None
-    return LastMeasurement(Load({}, frozenset(idle.ends)), None, now, now)
+    return Measured(Load({}, frozenset(idle.ends)), read_at=now)
 
 
 def _some(partitions: Collection[TopicPartition]) -> str:

@@ -6,7 +6,7 @@ zero: such a partition keeps its consumer and its last known speed until it has 
 
 from dataclasses import replace
 
-from kgs_core.group.controller.state import ControllerState, LastMeasurement
+from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState, Target
 from kgs_core.group.view.events import Measured
 from kgs_core.group.view.plain_text import ranges
@@ -31,7 +31,7 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
     kept = frozenset(p for p, first in missing.items() if at - first < SECOND_LOOK_S)
     is_seen = state.options.until_done or not kept
     load = event.load if is_seen else replace(event.load, unknown=unknown | kept)
-    return replace(state, measured=LastMeasurement(load, event.measurement_offset, at, now, missing))
+    return replace(state, measured=replace(event, load=load, read_at=now, missing=missing))
 
 
 def remembered(load: Load, target: Target | None) -> Load:

@@ -8,9 +8,10 @@ from kgs_core.group.controller.change_progress import with_times
 from kgs_core.group.controller.idleness import blind_load, due_sleep, waking_reason
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.plan_request import ASKED, open_request, since_packing_s
-from kgs_core.group.controller.state import ControllerState, LastMeasurement
+from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
 from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target
+from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
@@ -104,7 +105,9 @@ def _asleep(state: ControllerState, idle: Idle, watched: Watched, starts: Starts
         return None
     spares = choose_spares((), state.options.packing.spare_consumers, watched.group().numbers)
     step = Replacement({}, spares, "idle: everything is read")
-    bare = replace(state.target, speeds={}, pinned=frozenset(), measurement_offset=measured.offset, idle=idle)
+    bare = replace(
+        state.target, speeds={}, pinned=frozenset(), measurement_offset=measured.measurement_offset, idle=idle
+    )
     return _target_of(step, state, bare, starts, now)
 
 
@@ -148,9 +151,7 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     return to_joined(planned, readers, speeds, capacity_of)
 
 
-def _packed(
-    state: ControllerState, measured: LastMeasurement, watched: Watched, now: float, waking: str
-) -> TargetDecision:
+def _packed(state: ControllerState, measured: Measured, watched: Watched, now: float, waking: str) -> TargetDecision:
     load = remembered(measured.load, state.target)
     packing, learnt = capacity_in_use(state)
     if isinstance(held_back := state.search.held_back, UnwritableTarget):
@@ -176,7 +177,7 @@ def _packed(
         known=state.view.known,
         quarantined=tuple(sorted(watched.failing)),
         time_ms=state.time_ms(now),
-        measurement_offset=measured.offset,
+        measurement_offset=measured.measurement_offset,
         pinned=plan.pinned | (load.unknown & watched.group().current.keys()),
         learnt=learnt,
         applied_ms=request.apply_ms if request is not None else state.target.applied_ms if state.target else None,
