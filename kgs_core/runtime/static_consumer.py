@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 from kgs_core.config import Settings
-from kgs_core.group.membership.share import Share
+from kgs_core.group.membership.share import EqualShare
 from kgs_core.group.topics.terms import refuse_controlled_group
 from kgs_core.lineage.sender import ConsumerLineage
 from kgs_core.model import ConsumerId
@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 class StaticConsumer:
     """A consumer that reads a fixed share, whatever else runs."""
 
-    def __init__(self, settings: Settings, consumer: ConsumerId, share: Share, status_file: Path | None = None) -> None:
+    def __init__(
+        self, settings: Settings, consumer: ConsumerId, share: EqualShare, status_file: Path | None = None
+    ) -> None:
         self._settings = settings
         self._consumer = consumer
         self._share = share

@@ -59,7 +59,7 @@ def test_a_fixed_share_beside_a_controller_is_refused_unless_the_group_is_stoppe
     put(group, SAID)
     lake = group.settings.lake.model_copy(update={"root": str(tmp_path)})
     settings = group.settings.model_copy(update={"lake": lake})
-    with pytest.raises(ConfigError, match="leave out --share and --partitions to join it"):
+    with pytest.raises(ConfigError, match="leave out --share to join it"):
         StaticConsumer(settings, ConsumerId(1), parse_share("1/1")).run(StopFlag())
     for state, is_refused in ((RunState.PAUSED, True), (RunState.STOPPED, False)):
         key, value = encode(replace(DESIRED, state=state))

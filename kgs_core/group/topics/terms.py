@@ -45,8 +45,8 @@ def refuse_controlled_group(settings: Settings, admin: KafkaAdmin) -> None:
     if Target in newest and not (isinstance(desired, DesiredState) and desired.state is RunState.STOPPED):
         raise ConfigError(
             [
-                f"group {settings.group}: a controller says what its consumers read: leave out --share and "
-                "--partitions to join it, or end it first (kgs stop), or give this one another group and lake.root"
+                f"group {settings.group}: a controller says what its consumers read: leave out --share to join it, "
+                "or end it first (kgs stop), or give this one another group and lake.root"
             ]
         )
 
