@@ -29,10 +29,11 @@ from kgs_core.lake.files.stored_path import named_path
 from kgs_core.model import WriteSpeeds
 from kgs_core.monitor.speeds.recorded import parse_assignment, parse_measurements
 from kgs_core.packing import ALGORITHMS, WEIGHING, front_of
+from kgs_core.planning.group import Group
 from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity, Learnt, capacity_of
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, Plan, make_plan
+from kgs_core.planning.plan import Plan, make_plan
 from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.group_load import group_sentences, group_values

@@ -21,49 +21,10 @@ from kgs_core.packing import (
     rscore,
 )
 from kgs_core.packing.registry import OWN
+from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import Overload, consumer_loads, fast_partitions, full_consumers
-from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
-from kgs_core.planning.spares import Numbers, choose_spares
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The consumers as they are.
-
-    Attributes:
-        current: who reads what; without partitions that nobody reads.
-        spares: consumers that run and read nothing.
-        quarantined: numbers that keep failing: not used, and what they read is placed elsewhere.
-        readers: who is there to read; None: not known, so what has no consumer is packed as if all were there.
-        standing: spares of the Target that stands, joined or not.
-        classes: class of each consumer that has one.
-        zones: zone of each consumer, as far as it is known.
-    """
-
-    current: Assignment = field(default_factory=dict)
-    spares: frozenset[ConsumerId] = frozenset()
-    quarantined: frozenset[ConsumerId] = frozenset()
-    readers: Readers | None = None
-    standing: frozenset[ConsumerId] = frozenset()
-    classes: Mapping[ConsumerId, str] = field(default_factory=dict)
-    zones: Mapping[ConsumerId, str] = field(default_factory=dict)
-
-    @property
-    def running(self) -> frozenset[ConsumerId]:
-        """Who runs, or is being started, and may be used."""
-        return (self.spares | self.standing | frozenset(self.current.values())) - self.quarantined
-
-    @property
-    def numbers(self) -> Numbers:
-        """What a spare's number is chosen from."""
-        joined = self.running if self.readers is None else self.readers.joined
-        return Numbers(self.standing, joined, self.quarantined)
-
-    @property
-    def had(self) -> Assignment:
-        """Who has each partition, or had it last."""
-        return self.current if self.readers is None else self.readers.had
+from kgs_core.planning.placement import pinned_partitions, to_joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +194,7 @@ def _plan(name: str, step: _Step) -> Plan:
         packed = to_joined(packed, step.group.readers, problem.speeds, classes.capacity(problem.capacity))
     target, had = dict(sorted(packed.items())), step.group.had
     loads = consumer_loads(target, problem.speeds)
-    spares = choose_spares(loads.keys(), step.settings.spare_consumers, step.group.numbers)
+    spares = step.group.choose_spares(loads.keys(), step.settings.spare_consumers)
     needed, running = {*loads, *spares}, step.group.running
     if classes.sizes:  # a spare may have to take over the fullest share
         classes = classes.with_new(needed, classes.cheapest_for(max(loads.values(), default=0.0)))

@@ -8,10 +8,11 @@ from enum import StrEnum
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.packing import Classes, RandomSource, Zones, rscore
+from kgs_core.planning.group import Group
 from kgs_core.planning.kept import kept
 from kgs_core.planning.load import Load
 from kgs_core.planning.placement import Readers
-from kgs_core.planning.plan import Group, Plan, make_plan
+from kgs_core.planning.plan import Plan, make_plan
 from kgs_core.planning.rebalance_budget import HeldBack, over_budget
 from kgs_core.planning.shares import shares_of
 

@@ -20,7 +20,7 @@ from kgs_core.monitor.kafka.clock import age_s
 from kgs_core.monitor.kafka.load import bytes_per_offset
 from kgs_core.monitor.kafka.topic import load_history
 from kgs_core.monitor.speeds import Measurement
-from kgs_core.planning.plan import Group
+from kgs_core.planning.group import Group
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s

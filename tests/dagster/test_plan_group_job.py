@@ -5,9 +5,10 @@ from random import Random
 from kgs_core.api.plans import PlanReport
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import TopicPartition
+from kgs_core.planning.group import Group
 from kgs_core.planning.group_load import Look, group_load
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, make_plan
+from kgs_core.planning.plan import make_plan
 from kgs_dagster.jobs.plan_group import plan_group_job
 from tests.dagster.groups import group
 from tests.dagster.results import WHY, failure, output, refusing

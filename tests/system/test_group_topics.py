@@ -169,13 +169,13 @@ def test_records_that_are_no_message_are_counted_and_logged_once(
     )
     reader = group.reader()
     assert messages_of(reader.read_to_end()) == [gives(1, A)]
-    assert reader.refused == 5
+    assert reader._refusals.count == 5
     lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert len(lines) == len(set(lines)) < 5
     group.produce(GroupTopic.ASSIGNMENTS, 1, bad_version)
     group.writer().write(None, [gives(1)], [])
     assert messages_of(wait_until(lambda: reader.poll(1), 20, "the assignment behind")) == [gives(1)]
-    assert reader.refused == 6
+    assert reader._refusals.count == 6
 
 
 def test_what_a_role_may_not_write_it_cannot_say_in_its_own_topic(group: Group) -> None:
@@ -186,7 +186,7 @@ def test_what_a_role_may_not_write_it_cannot_say_in_its_own_topic(group: Group) 
     group.produce(GroupTopic.ASSIGNMENTS, 2, encode(gives(1, A)), encode(target()), encode(Tombstone(member(1))))
     reader = group.reader()
     assert {*map(repr, messages_of(reader.read_to_end()))} == {repr(report(1, 1)), repr(WANTED)}
-    assert reader.refused == 9
+    assert reader._refusals.count == 9
 
 
 def test_a_queue_gives_out_what_is_assigned_after_its_opening(group: Group) -> None:
@@ -201,7 +201,7 @@ def test_a_queue_gives_out_what_is_assigned_after_its_opening(group: Group) -> N
     assert messages_of(found) == [gives(1, A, B), gives(1, incarnation="later")]
     assert found[0].offset < found[1].offset
     assert port.newest(0) == []
-    assert port.refused == 0
+    assert port._refusals.count == 0
 
 
 def test_what_stands_in_a_transaction_when_the_queue_is_opened_is_not_given_out(group: Group) -> None:

@@ -10,10 +10,11 @@ from rich.text import Text
 from kgs_core.cli.terminal import output_console, plain_table, print_table
 from kgs_core.group.view.plain_text import UNKNOWN, counted, megabytes, printable
 from kgs_core.packing import ALGORITHMS
+from kgs_core.planning.group import Group
 from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.overload import FastPartition, Overload
-from kgs_core.planning.plan import Group, Plan
+from kgs_core.planning.plan import Plan
 from kgs_core.reporting.capacity import capacity_line, capacity_sentences
 from kgs_core.reporting.group_load import member_name
 

@@ -12,8 +12,9 @@ from kgs_core.group.controller.capacity import packing_in_use
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.controller.target_selection import select_target, watched_group
+from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, Plan, make_plan
+from kgs_core.planning.plan import Plan, make_plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from kgs_core.group.view.restart_policy import Starts
 from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, outdated, plan_replacement
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
+from kgs_core.planning.group import Group
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
-from kgs_core.planning.spares import Numbers, choose_spares
 from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
 
 _SHOWN = 5
@@ -72,13 +72,13 @@ def _due(state: ControllerState, now: float) -> TargetDecision:
         return TargetDecision(_asleep(state, idle, watched, health.starts, now))
     found = _awake(state, watched, now)
     if found.target is None and state.target is not None:
-        numbers = watched.group().numbers
+        group = watched.group()
         are_read = health.have_readers(state.target.assignment)
-        taken = None if are_read else _taken_over(state, state.target, watched, numbers)
+        taken = None if are_read else _taken_over(state, state.target, watched, group)
         step = (
             taken
-            or _replaced(state, state.target, numbers)
-            or _with_spares(state, state.target, numbers)
+            or _replaced(state, state.target, group)
+            or _with_spares(state, state.target, group)
             or _with_twins(state, state.target)
             or _with_terms(state, state.target)
             or _with_fulfilment(state, state.target)
@@ -103,7 +103,7 @@ def _asleep(state: ControllerState, idle: Idle, watched: Watched, starts: Starts
     measured = state.fresh(now)
     if state.target is None or measured is None:
         return None
-    spares = choose_spares((), state.options.packing.spare_consumers, watched.group().numbers)
+    spares = watched.group().choose_spares((), state.options.packing.spare_consumers)
     step = Replacement({}, spares, "idle: everything is read")
     bare = replace(
         state.target, speeds={}, pinned=frozenset(), measurement_offset=measured.measurement_offset, idle=idle
@@ -196,7 +196,7 @@ def _has_timed_out(decision: Decision) -> bool:
     return any(condition.reason is Reason.TIMEOUT for condition in decision.conditions)
 
 
-def _taken_over(state: ControllerState, target: Target, watched: Watched, numbers: Numbers) -> Replacement | None:
+def _taken_over(state: ControllerState, target: Target, watched: Watched, group: Group) -> Replacement | None:
     """The present Target, with whole shares of missing consumers given to idle ones that have joined."""
     classes = packing_in_use(state).classes_of(watched.classes)
     assignment = to_joined(target.assignment, watched.readers(), None, classes.share)
@@ -204,7 +204,7 @@ def _taken_over(state: ControllerState, target: Target, watched: Watched, number
     if not taken:
         return None
     takers, absent = sorted(set(taken.values())), sorted({target.assignment[p] for p in taken})
-    spares = choose_spares(set(assignment.values()), state.options.packing.spare_consumers, numbers)
+    spares = group.choose_spares(set(assignment.values()), state.options.packing.spare_consumers)
     reason = f"{_some(takers)} takes over the unread partitions of {_some(absent)}"
     return Replacement(assignment, spares, reason)
 
@@ -213,21 +213,21 @@ def _some(consumers: Sequence[ConsumerId]) -> str:
     return f"consumer {', '.join(map(str, consumers))}"
 
 
-def _replaced(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
+def _replaced(state: ControllerState, target: Target, group: Group) -> Replacement | None:
     if not outdated(state.view, target.consumers):
         return None
     if not converged(state.view, target.assignment, target.consumers, state.suspects()):
         return None
-    return plan_replacement(state.view, target, state.options.packing.spare_consumers, numbers)
+    return plan_replacement(state.view, target, state.options.packing.spare_consumers, group)
 
 
-def _with_spares(state: ControllerState, target: Target, numbers: Numbers) -> Replacement | None:
+def _with_spares(state: ControllerState, target: Target, group: Group) -> Replacement | None:
     count = state.options.packing.spare_consumers
     if outdated(state.view, target.consumers):
         count = max(1, count)  # one more for a while: see plan_replacement
     used = shares_of(target.assignment).keys()
-    spares = choose_spares(used, count, numbers)
-    if len(numbers.usable() - used) == len(spares) == len(target.spares):
+    spares = group.choose_spares(used, count)
+    if len(group.usable_spares - used) == len(spares) == len(target.spares):
         return None
     return Replacement(target.assignment, spares, f"spares: {len(spares)} of {count}, {len(target.spares)} before")
 

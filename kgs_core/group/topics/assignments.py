@@ -32,11 +32,6 @@ class KafkaAssignmentReader:
         topics.check()  # else this is the end of another topic
         self._reader = GroupReader(topics, start, self._refusals, only=consumer)
 
-    @property
-    def refused(self) -> int:
-        """Records left out so far, because they are no Assignment or tombstone of this consumer."""
-        return self._refusals.count
-
     def newest(self, timeout_s: float) -> Sequence[Received[MemberAssignment]]:
         """Assignments that have come since the last call (on the first call: since the queue was opened), oldest first.
 

@@ -41,11 +41,6 @@ class KafkaGroupTopicReader:
         self._last_kept = ""
         self._heard_at = 0.0
 
-    @property
-    def refused(self) -> int:
-        """Records left out so far, because they are no message of ours; one that is read twice counts twice."""
-        return self._refusals.count
-
     def read_to_end(self) -> Sequence[Received[Message]]:
         """See `GroupTopicReader`. Every call begins anew; one that fails leaves `poll` where it was.
 

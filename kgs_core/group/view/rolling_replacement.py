@@ -23,7 +23,7 @@ from kgs_core.group.view.member_view import MemberView
 from kgs_core.group.view.plain_text import printable, ranges
 from kgs_core.group.view.reconcile import converged, waiting
 from kgs_core.model import Assignment, ConsumerId, TopicPartition, grouped
-from kgs_core.planning.spares import Numbers, choose_spares
+from kgs_core.planning.group import Group
 
 _REASONS_SHOWN = 3
 
@@ -116,7 +116,7 @@ def fulfilled_ms(view: GroupView, suspects: Collection[Incarnation]) -> int | No
     return view.target.message.fulfilled_ms if view.target is not None else None
 
 
-def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numbers: Numbers) -> Replacement | None:
+def plan_replacement(view: GroupView, target: Target, spare_consumers: int, group: Group) -> Replacement | None:
     """The next step; None: nobody is to be replaced, or nobody can be now.
 
     To be asked for only when the group has converged to `target`.
@@ -124,16 +124,16 @@ def plan_replacement(view: GroupView, target: Target, spare_consumers: int, numb
     readers = outdated(view, tuple(set(target.assignment.values())))
     replaceable = [c for c in outdated(view, target.spares) if _was_there_when_asked(view, c)]
     if replaceable:
-        return _other_spare(target, replaceable[0], numbers, "outdated")
-    hand_over = next_hand_over(view, target, numbers.joined)
+        return _other_spare(target, replaceable[0], group, "outdated")
+    hand_over = next_hand_over(view, target, group.joined)
     if hand_over is not None:
-        return _hand_over(target, readers, hand_over, spare_consumers, numbers) if _is_ready(view, hand_over) else None
+        return _hand_over(target, readers, hand_over, spare_consumers, group) if _is_ready(view, hand_over) else None
     stale = outdated(view, target.spares)
-    small = [c for c in target.spares if c in numbers.joined and c not in stale]
+    small = [c for c in target.spares if c in group.joined and c not in stale]
     if readers and small:
-        return _other_spare(target, small[0], numbers, f"of a smaller class than consumer {readers[0]}")
+        return _other_spare(target, small[0], group, f"of a smaller class than consumer {readers[0]}")
     if readers and not target.spares:
-        spares = choose_spares(target.consumers, 1, numbers)
+        spares = group.choose_spares(target.consumers, 1)
         reason = f"replacement: consumer {readers[0]} is outdated, and there is no spare: one more for a while"
         return Replacement(target.assignment, spares, reason) if spares else None
     return None
@@ -196,19 +196,19 @@ def _change_under_way(view: GroupView, target: Target, suspects: frozenset[Incar
     return "the change under way: consumers are to end"
 
 
-def _other_spare(target: Target, spare: ConsumerId, numbers: Numbers, why: str) -> Replacement | None:
+def _other_spare(target: Target, spare: ConsumerId, group: Group, why: str) -> Replacement | None:
     kept = tuple(c for c in target.spares if c != spare)
-    new = choose_spares((*target.consumers,), 1, numbers)
+    new = group.choose_spares(target.consumers, 1)
     reason = f"replacement: spare {spare} is {why}"
     return Replacement(target.assignment, tuple(sorted({*kept, *new})), reason) if new else None
 
 
 def _hand_over(
-    target: Target, readers: Sequence[ConsumerId], step: HandOver, spare_consumers: int, numbers: Numbers
+    target: Target, readers: Sequence[ConsumerId], step: HandOver, spare_consumers: int, group: Group
 ) -> Replacement:
     assignment = {p: step.spare if c == step.leaver else c for p, c in target.assignment.items()}
     count = max(spare_consumers, 1 if len(readers) > 1 else 0)
     # The number of who leaves is not free before its process has ended
     used = {*assignment.values(), step.leaver}
     reason = f"replacement: consumer {step.leaver} is outdated, spare {step.spare} takes its partitions"
-    return Replacement(assignment, choose_spares(used, count, numbers), reason)
+    return Replacement(assignment, group.choose_spares(used, count), reason)

@@ -16,8 +16,8 @@ from kgs_core.errors import ConfigError, MeasurementError
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.monitor.kafka import load, monitor
+from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group
 from kgs_core.runtime import group_status
 from tests.configuration import YAML
 

@@ -11,9 +11,10 @@ from kgs_core.group.protocol import LearntCapacity
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.packing import ALGORITHMS
 from kgs_core.packing.registry import register
+from kgs_core.planning.group import Group
 from kgs_core.planning.learnt_capacity import DEADBAND, Learnt, capacity_of, learn
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, make_plan
+from kgs_core.planning.plan import make_plan
 from kgs_core.planning.triggers import NoRun, Reason, RunRequest, Watched, decide, exit_conditions
 from tests.core.planning.test_learnt_capacity import SIZES, flat_out, report
 

@@ -6,9 +6,10 @@ import pytest
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.model import TopicPartition
+from kgs_core.planning.group import Group
 from kgs_core.planning.group_load import Look, group_load
 from kgs_core.planning.load import Load
-from kgs_core.planning.plan import Group, make_plan
+from kgs_core.planning.plan import make_plan
 from kgs_core.reporting.group_load import group_sentences, group_values
 
 TICK_S = 0.1

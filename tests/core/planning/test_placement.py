@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.model import ConsumerId
+from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
 from kgs_core.planning.placement import Readers, pinned_partitions, to_joined
-from kgs_core.planning.plan import Group, make_plan
+from kgs_core.planning.plan import make_plan
 from kgs_core.planning.triggers import Watched
 from tests.cases import cases
 

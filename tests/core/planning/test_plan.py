@@ -6,9 +6,10 @@ import pytest
 
 from kgs_core.model import TopicPartition
 from kgs_core.packing import ALGORITHMS
+from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import FastPartition, FullConsumer
-from kgs_core.planning.plan import Alternative, Group, Move, make_plan
+from kgs_core.planning.plan import Alternative, Move, make_plan
 from kgs_core.reporting.plan_json import plan_values
 
 

@@ -11,7 +11,7 @@ from kgs_core.config.file import load_settings
 from kgs_core.errors import TransientError
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.lake.topics.kept_bills import KeptBills
-from kgs_core.planning.plan import Group
+from kgs_core.planning.group import Group
 from kgs_core.runtime import bill as bills
 from tests.configuration import text_of
 

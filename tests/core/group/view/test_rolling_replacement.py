@@ -25,7 +25,8 @@ from kgs_core.group.view.rolling_replacement import (
     replacement_wait,
 )
 from kgs_core.model import TopicPartition
-from kgs_core.planning.spares import Numbers, choose_spares
+from kgs_core.planning.group import Group
+from kgs_core.planning.placement import Readers
 from tests.cases import cases
 from tests.processes import a_process
 
@@ -59,12 +60,13 @@ def target(assignment, spares=(), known=(1, 2, 3, 4)):
     return Target("mwf", assignment, spares, dict.fromkeys(assignment, 50.0), 100.0, 0.0, "", members, (), 0)
 
 
-def numbers(*joined, standing=(), unusable=()):
-    return Numbers(standing, joined, unusable)
+def group(*joined, standing=(), unusable=()):
+    readers = Readers(joined=frozenset(joined))
+    return Group(readers=readers, standing=frozenset(standing), quarantined=frozenset(unusable))
 
 
 def plan(seen, meant, *joined, spares=1):
-    return plan_replacement(seen, meant, spares, numbers(*joined, standing=meant.spares))
+    return plan_replacement(seen, meant, spares, group(*joined, standing=meant.spares))
 
 
 @cases(
@@ -219,14 +221,14 @@ def test_the_one_more_goes_with_the_last_that_is_replaced(second, spares):
 @cases(
     ("used", "count", "given", "expected"),
     {
-        "the lowest free number": ((1,), 1, numbers(1), (2,)),
-        "one that has joined": ((1,), 1, numbers(1, 4), (4,)),
-        "a spare before one that a change has emptied": ((1,), 1, numbers(1, 3, 4, standing=(4,)), (4,)),
-        "one that is being started": ((1,), 1, numbers(1, standing=(5,)), (5,)),
-        "one that has joined before one that is being started": ((1,), 1, numbers(1, 3, standing=(5,)), (3,)),
-        "no unusable number": ((1,), 2, numbers(1, standing=(2,), unusable=(2, 3)), (4, 5)),
-        "none at all": ((1,), 0, numbers(1, 2, standing=(2,)), ()),
+        "the lowest free number": ((1,), 1, group(1), (2,)),
+        "one that has joined": ((1,), 1, group(1, 4), (4,)),
+        "a spare before one that a change has emptied": ((1,), 1, group(1, 3, 4, standing=(4,)), (4,)),
+        "one that is being started": ((1,), 1, group(1, standing=(5,)), (5,)),
+        "one that has joined before one that is being started": ((1,), 1, group(1, 3, standing=(5,)), (3,)),
+        "no unusable number": ((1,), 2, group(1, standing=(2,), unusable=(2, 3)), (4, 5)),
+        "none at all": ((1,), 0, group(1, 2, standing=(2,)), ()),
     },
 )
 def test_spares_get_the_numbers_that_cost_least(used, count, given, expected):
-    assert choose_spares(used, count, given) == expected
+    assert given.choose_spares(used, count) == expected
