@@ -41,14 +41,6 @@ def all_read(world, share, noise=0.0, random=None):
         process.flat_out = FlatOut(rate, 120.0, 0.0, 1000, 1000, dict.fromkeys(NAMES, 200) | {"a": 0}, "x")
 
 
-def test_as_configured_nothing_follows():
-    world = group({})
-    all_read(world, 0.5)
-    world.rounds(300)
-    assert readers(world) == 2
-    assert world.controller.state.target.learnt is None
-
-
 def test_plans_follow_and_do_not_oscillate():
     world, random = group(LEARNT), Random(7)
     all_read(world, 0.5)
@@ -82,14 +74,6 @@ def test_a_new_controller_packs_by_the_same(share):
     world.load = Load({tp(name): 22.0 for name in NAMES}, bytes_per_offset=dict.fromkeys(NAMES, 1.0))
     world.rounds(200)
     assert world.controller.state.target.capacity == pytest.approx(45.0)
-
-
-def test_of_a_size_that_is_not_known_nothing_is_learnt():
-    world = group(LEARNT)
-    world.load = Load(world.load.speeds)
-    all_read(world, 0.5)
-    world.rounds(200)
-    assert readers(world) == 2
 
 
 def test_what_is_learnt_of_a_class_is_known_when_none_of_its_consumers_is_left():

@@ -25,7 +25,6 @@ from kgs_core.group.view.events import (
 from kgs_core.group.view.transitions import TRANSITIONS, Cause, State, follow
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
-from tests.core.group.controller.state_diagram import mermaid
 
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").glob("*.txt"))
 EVENTS = (
@@ -68,15 +67,6 @@ def test_every_transition_is_gone_through_in_some_scenario():
     seen = {line.groups() for line in lines}
     missing = {key for key, to in TRANSITIONS.items() if (key[0], to, key[1]) not in seen}
     assert missing == SEEN_IN_NO_SCENARIO
-
-
-def test_the_diagram_has_an_arrow_for_every_transition():
-    lines = mermaid().splitlines()
-    assert lines[:2] == ["stateDiagram-v2", "    [*] --> Synchronize"]
-    for (state, cause), to in TRANSITIONS.items():
-        arrow = f"    {state} --> {to}: ".replace("Group Management", "GroupManagement")
-        (line,) = [line for line in lines if line.startswith(arrow)]
-        assert cause in line.removeprefix(arrow).split(", ")
 
 
 def answers_nothing(state, event):

@@ -36,18 +36,6 @@ def test_it_begins_with_a_fence_and_only_then_reads(options):
 # Silence
 
 
-def test_one_that_is_silent_is_suspected_and_its_partitions_go_elsewhere(synchronized):
-    state, _ = step(synchronized(), measured(a=30, b=30), 0.0)
-    for now in range(1, 32):
-        state, _ = step(
-            state, RecordsRead((received(Heartbeat(ONE, now + 1, Phase.READING, 0.0, None), now + 2, 100 + now),)), now
-        )
-    state, commands = look(state, measured(a=30, b=30), now=31.0)
-    (write,) = acts(commands)
-    assert write.target.assignment == {A: 1, B: 1}
-    assert write.target.reason == "partition without owner: b:0; consumer lost: 2"
-
-
 def test_whoever_did_not_listen_suspects_nobody(synchronized):
     """The controller was frozen for a minute: that it has heard nothing says nothing."""
     state, commands = step(synchronized(), Tick(), 60.0)

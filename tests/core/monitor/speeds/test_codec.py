@@ -69,16 +69,6 @@ def test_a_window_rebuilt_from_the_records_is_the_original(found):
     assert [rebuilt.add(measurement.reading) for measurement in decoded] == original
 
 
-def test_a_window_rebuilt_from_the_last_records_goes_on_with_the_same_speeds(log, reading):
-    found = [reading(t, log(t, end=1000 * t, start=max(0, 100 * (t - 20)))) for t in range(80)]
-    original = Window(30.0, 10.0)
-    measurements = [original.add(each) for each in found]
-    rebuilt = Window(30.0, 10.0)
-    for measurement in measurements[45:79]:
-        rebuilt.take(decode(encode(measurement)).reading)
-    assert rebuilt.add(found[79]) == measurements[79]
-
-
 @pytest.fixture
 def known_measurement(log, reading):
     window = Window(30.0, 10.0)
