@@ -2,9 +2,17 @@
 
 from kgs_core.group.protocol import MemberAssignment, Tombstone
 from kgs_core.group.view.events import Write
+from kgs_core.group.view.reconcile import reconcile
 from kgs_core.model import TopicPartition
 
 _NOBODY = frozenset()
+
+
+def both(*arguments, **keywords):
+    """What `reconcile` says, which must be what the plain one says."""
+    found = reconcile(*arguments, **keywords)
+    assert found == plain_reconcile(*arguments, **keywords)
+    return found
 
 
 def plain_reconcile(view, desired, wanted, suspected, *, strict, trials=None):

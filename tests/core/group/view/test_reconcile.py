@@ -13,20 +13,11 @@ from kgs_core.group.view.member_view import MemberView
 from kgs_core.group.view.reconcile import converged, reconcile, waiting
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.shares import shares_of
-from tests.core.group.view.exploration import explore
 from tests.core.group.view.group_words import add, at, carried_out, gives, plan, report, settled, tps, view_of
-from tests.core.group.view.plain_reconcile import plain_reconcile
-from tests.core.group.view.small_scope import Scope, first_step, steps
-from tests.core.group.view.test_small_scope import EVERYTHING, HELD, SWAP
+from tests.core.group.view.plain_reconcile import both
 
 LIMITS = settings(max_examples=60)
 LETTERS = "pqrst"
-
-
-def both(*arguments, **keywords):
-    found = reconcile(*arguments, **keywords)
-    assert found == plain_reconcile(*arguments, **keywords)
-    return found
 
 
 def some(random):
@@ -63,22 +54,6 @@ def test_whatever_the_view_it_comes_to_what_looking_at_everything_comes_to(seed)
         trials = {random.randint(1, 4): frozenset(plan(c1=some(random)))} if random.random() < 0.3 else None
         wanted = random.sample(range(1, 5), random.randint(0, 4))
         both(view, desired, wanted, suspected, strict=random.random() < 0.5, trials=trials)
-
-
-@pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("seed", range(20))
-def test_in_any_course_of_events_too(seed, strict):
-    scope, random = replace(EVERYTHING, strict=strict, reconcile=both), Random(seed)
-    possible = [first_step(scope)]
-    for _ in range(120):
-        possible = list(steps(scope, random.choice(possible).state))
-        if not possible:
-            break
-
-
-@pytest.mark.parametrize("scope", [HELD["another controller takes over a swap"], Scope(SWAP, silences=1)])
-def test_and_in_all_courses_of_a_small_group(scope):
-    assert explore(replace(scope, reconcile=both)).states > 300
 
 
 def test_large_groups_are_handled_in_moderate_steps(monkeypatch):

@@ -15,6 +15,7 @@ from kgs_core.group.view.events import Write
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.group.view.reconcile import reconcile
 from tests.core.group.view.exploration import explore
+from tests.core.group.view.plain_reconcile import both
 from tests.core.group.view.small_scope import NOTHING, P, Q, Scope, first_step, steps
 from tests.world.group_history import GroupHistory
 
@@ -33,7 +34,7 @@ HELD = {
 
 @pytest.mark.parametrize("name", HELD)
 def test_no_partition_has_two_owners_and_the_group_comes_to_rest_as_planned(name):
-    found = explore(HELD[name])
+    found = explore(replace(HELD[name], reconcile=both))
     assert found.states > 300
     assert found.wrong == ()
     assert found.stuck == ()
@@ -127,7 +128,8 @@ EVERYTHING = Scope(
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_checker_finds_nothing_where_the_rules_hold(seed, strict):
-    scope, random, history = replace(EVERYTHING, strict=strict), Random(seed), GroupHistory(strict=strict)
+    scope = replace(EVERYTHING, strict=strict, reconcile=both)
+    random, history = Random(seed), GroupHistory(strict=strict)
     possible, problems = [first_step(scope)], []
     for _ in range(120):
         step = random.choice(possible)
