@@ -15,7 +15,7 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.model import Assignment, TopicId, TopicPartition, WriteSpeeds, grouped
 from kgs_core.monitor.speeds import Measure, PartitionReading, Reading, Window
 from kgs_core.planning.load import Load
-from kgs_core.planning.triggers import RunRequest, Watched, decide
+from kgs_core.planning.triggers import Watched, decide
 
 ESTIMATORS = {"window": False, "steps": True}
 """Name -> `follows_steps` of the window."""
@@ -104,7 +104,7 @@ class _Group:
             self.target, self.target, frozenset(self.target.values()), since_packing_s=float(second - self.packed_at)
         )
         decision = decide(Load(speeds, earlier=self.earlier), watched, self.settings, lambda: random.Random(1))  # noqa: S311
-        if not isinstance(decision, RunRequest):
+        if decision.plan is None:
             return
         if self.target:
             self.changes, self.rscore = self.changes + 1, self.rscore + decision.plan.rscore

@@ -34,7 +34,7 @@ from kgs_core.planning.group_load import GroupLoad
 from kgs_core.planning.learnt_capacity import Capacity, Learnt, capacity_of
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Plan, make_plan
-from kgs_core.planning.triggers import NoRun, Watched, exit_conditions, is_forced, judge
+from kgs_core.planning.triggers import Watched, exit_conditions, is_forced, judge
 from kgs_core.reporting.capacity import capacity_values
 from kgs_core.reporting.group_load import group_sentences, group_values
 from kgs_core.reporting.plan_json import plan_values
@@ -272,6 +272,6 @@ def _held_back(found: Plan, load: Load, group: Group, moved_rscore: float, packi
         zones=group.zones,
     )
     decision = judge(found, exit_conditions(load, watched, packing), load, watched, packing)
-    if isinstance(decision, NoRun):
+    if decision.plan is None:
         return str(decision.held_back or "")
     return FORCED_ONLY if packing.apply == "forced_only" and not is_forced(decision.conditions) else ""

@@ -126,25 +126,23 @@ def _partitions(assignment: Assignment) -> frozenset[TopicPartition]:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
-    """A rebalance is due: to carry out `plan`, for these reasons."""
+class RunDecision:
+    """Whether a rebalance is due.
 
-    conditions: tuple[ExitCondition, ...]
-    plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class NoRun:
-    """Nothing is to be done; `conditions` hold, but no plan is another or a better one, or a better one must wait."""
+    Attributes:
+        conditions: for which it is; without a plan those that hold, though nothing is to be done.
+        plan: to be carried out; None: no plan is another or a better one, or a better one must wait.
+        held_back: why a better one must wait.
+    """
 
     conditions: tuple[ExitCondition, ...] = ()
+    plan: Plan | None = None
     held_back: HeldBack | None = None
 
 
-Decision = RunRequest | NoRun
-
-
-def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: Callable[[], RandomSource]) -> Decision:
+def decide(
+    load: Load, watched: Watched, settings: PackingSettings, new_random: Callable[[], RandomSource]
+) -> RunDecision:
     """Whether a rebalance is due, and which.
 
     Each exit condition asks for a run only if its plan differs from the target, and, beyond that:
@@ -165,7 +163,7 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
     """
     conditions = exit_conditions(load, watched, settings)
     if not conditions:
-        return NoRun()
+        return RunDecision()
     weight = settings.cross_zone_weight
     if all(condition.reason is not Reason.TIMEOUT for condition in conditions):
         weight = min(weight, 1.0)  # what must move goes near, and nothing else moves for its zone: see `near`
@@ -176,16 +174,16 @@ def decide(load: Load, watched: Watched, settings: PackingSettings, new_random: 
 
 def judge(
     plan: Plan, conditions: tuple[ExitCondition, ...], load: Load, watched: Watched, settings: PackingSettings
-) -> Decision:
+) -> RunDecision:
     """Whether `plan` is to be carried out for one of the conditions that hold; see `decide`."""
     asking = tuple(c for c in conditions if _asks(c.reason, plan, load, watched, settings))
     if not asking:
-        return NoRun(conditions)
+        return RunDecision(conditions)
     if not is_forced(asking):
         held_back = over_budget(plan.rscore, watched.moved_rscore, settings.max_rscore_per_hour)
         if held_back is not None:
-            return NoRun(conditions, held_back)
-    return RunRequest(asking, plan)
+            return RunDecision(conditions, held_back=held_back)
+    return RunDecision(asking, plan)
 
 
 def is_forced(conditions: Collection[ExitCondition]) -> bool:

@@ -23,7 +23,7 @@ from kgs_core.planning.group import Group
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
-from kgs_core.planning.triggers import Decision, NoRun, Reason, Watched, decide, is_forced
+from kgs_core.planning.triggers import Reason, RunDecision, Watched, decide, is_forced
 
 _SHOWN = 5
 
@@ -160,10 +160,9 @@ def _packed(state: ControllerState, measured: Measured, watched: Watched, now: f
             return TargetDecision(held_back=held_back)  # to pack so many at each look would come to the same
     decision = decide(load, watched, packing, state.options.new_random)
     stands = state.target.assignment if state.target else {}
-    if isinstance(decision, NoRun) or decision.plan.target == stands:
+    if decision.plan is None or decision.plan.target == stands:
         # A run for the plan that stands needs assignments, and no Target
-        over_budget = decision.held_back if isinstance(decision, NoRun) else None
-        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=over_budget)
+        return TargetDecision(looked_in_vain=_has_timed_out(decision), held_back=decision.held_back)
     plan, reason = decision.plan, waking or "; ".join(str(condition) for condition in decision.conditions)
     request = _request(state) if _has_timed_out(decision) else None
     target = Target(
@@ -192,7 +191,7 @@ def _packed(state: ControllerState, measured: Measured, watched: Watched, now: f
     )
 
 
-def _has_timed_out(decision: Decision) -> bool:
+def _has_timed_out(decision: RunDecision) -> bool:
     return any(condition.reason is Reason.TIMEOUT for condition in decision.conditions)
 
 

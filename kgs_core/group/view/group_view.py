@@ -54,17 +54,16 @@ class GroupView:
         unmarked: the dead of whom no tombstone was read.
         failures: consumer -> the last words of who reported last under its number, where an error ended it.
         since: when the first record was taken, monotonic seconds: silence of one never heard counts from there.
-        asked: the newest version and configuration that people have asked for.
+        desired: the newest state that people want; asked: the newest version and configuration likewise.
     """
 
     target: Received[Target] | None = None
     members: Mapping[Incarnation, MemberView] = field(default_factory=dict)
     dead: frozenset[Incarnation] = frozenset()
-    desired_state: DesiredState | None = None
+    desired: Received[DesiredState] | None = None
     asked: Received[DesiredVersion] | None = None
     unmarked: frozenset[Member] = frozenset()
     since: float | None = None
-    desired_state_offset: int = -1
     failures: Mapping[ConsumerId, str] = field(default_factory=dict)
 
     def take(self, received: Received[Message], now: float) -> "GroupView":
@@ -135,9 +134,14 @@ class GroupView:
         )
 
     @property
+    def desired_state(self) -> DesiredState | None:
+        """What people want of the group; None: they have said nothing."""
+        return self.desired.message if self.desired is not None else None
+
+    @property
     def run_state(self) -> RunState:
         """What people want of the group as a whole; that it runs, until they say otherwise."""
-        return self.desired_state.state if self.desired_state is not None else RunState.RUNNING
+        return self.desired.message.state if self.desired is not None else RunState.RUNNING
 
     def current(self) -> Assignment:
         """Partition -> consumer by the reports of those that have not ended.
@@ -201,22 +205,24 @@ class _Draft:
         self._failures = dict(view.failures)
 
     def take(self, received: Received[Message], last_seen_at: float) -> None:
-        match received.message:
+        message, where = received.message, (received.offset, received.timestamp_ms)
+        match message:
             case Report() | Heartbeat():
-                self._take_report(received.message, received.offset, received.timestamp_ms, last_seen_at)
+                self._take_report(message, *where, last_seen_at)
             case MemberAssignment():
-                self._take_assignment(Received(received.message, received.offset, received.timestamp_ms))
+                self._take_assignment(Received(message, *where))
             case Tombstone():
-                self.bury(received.message.member.incarnation)
-                self._dead.add(received.message.member.incarnation)
-                self._unmarked.discard(received.message.member)
-            case Target():
-                target = Received(received.message, received.offset, received.timestamp_ms)
-                self._view = replace(self._view, target=_newest(self._view.target, target))
+                self.bury(message.member.incarnation)
+                self._dead.add(message.member.incarnation)
+                self._unmarked.discard(message.member)
             case Starting():
                 pass  # no member: it can be given nothing, and an older incarnation of its number reads on
-            case DesiredState() | DesiredVersion():
-                self._take_desired(received.message, received.offset, received.timestamp_ms)
+            case Target():
+                self._view = replace(self._view, target=_newest(self._view.target, Received(message, *where)))
+            case DesiredState():
+                self._view = replace(self._view, desired=_newest(self._view.desired, Received(message, *where)))
+            case DesiredVersion():
+                self._view = replace(self._view, asked=_newest(self._view.asked, Received(message, *where)))
 
     def bury(self, incarnation: Incarnation) -> None:
         view = self._members.pop(incarnation, None)
@@ -252,13 +258,6 @@ class _Draft:
         view = self._member(received.message.member)
         if view is not None and (view.assignment is None or received.offset > view.assignment.offset):
             self._members[view.member.incarnation] = replace(view, assignment=received)
-
-    def _take_desired(self, desired: DesiredState | DesiredVersion, offset: int, timestamp_ms: int) -> None:
-        if isinstance(desired, DesiredState) and offset > self._view.desired_state_offset:
-            self._view = replace(self._view, desired_state=desired, desired_state_offset=offset)
-        if isinstance(desired, DesiredVersion):
-            asked = Received(desired, offset, timestamp_ms)
-            self._view = replace(self._view, asked=_newest(self._view.asked, asked))
 
     def _member(self, member: Member) -> MemberView | None:
         if member.incarnation in self._dead:

@@ -19,7 +19,7 @@ from kgs_core.planning.rebalance_budget import (
     over_budget,
     with_change,
 )
-from kgs_core.planning.triggers import ExitCondition, NoRun, Reason, RunRequest, Watched, decide
+from kgs_core.planning.triggers import ExitCondition, Reason, RunDecision, Watched, decide
 from tests.core.group.controller.two_readers import A, B
 from tests.sim_group import packing_of
 
@@ -103,9 +103,9 @@ class TestSentinel:
         settings = packing(max_rscore_per_hour=most)
         found = decide(quiet, replace(waited, moved_rscore=moved), settings, lambda: Random(0))
         if is_made:
-            assert isinstance(found, RunRequest)
+            assert found.plan is not None
         else:
-            assert found == NoRun((ExitCondition(Reason.TIMEOUT),), HeldBack(0.3, moved, most))
+            assert found == RunDecision((ExitCondition(Reason.TIMEOUT),), held_back=HeldBack(0.3, moved, most))
 
     @given(st.floats(0, 5), st.floats(0, 5))
     def test_what_is_forced_is_done_whatever_was_moved(self, most, moved):
@@ -113,10 +113,10 @@ class TestSentinel:
         grown = Load({A: 80.0, B: 60.0})
         watched = Watched(shares, shares, frozenset({1}), since_packing_s=300.0, moved_rscore=moved)
         found = decide(grown, watched, packing_of(max_rscore_per_hour=most), lambda: Random(0))
-        assert isinstance(found, RunRequest)
+        assert found.plan is not None
         assert found.plan.rscore > 0
 
     def test_who_is_not_worth_it_is_not_held_back(self, quiet, waited, packing):
         settings = packing(consumer_weight=0.2, max_rscore_per_hour=0.1)
         found = decide(quiet, waited, settings, lambda: Random(0))
-        assert found == NoRun((ExitCondition(Reason.TIMEOUT),))
+        assert found == RunDecision((ExitCondition(Reason.TIMEOUT),))
