@@ -27,10 +27,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 
-from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.lake.delta.delta_log import LogState
-from kgs_core.lake.delta.log_store import EntryExistsError
-from kgs_core.lake.delta.pace import MOST_RACES, TRIES, pause_after_error
+from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.delta.table_log import ANEW_S, TableLog, helpers
 from kgs_core.lake.delta.turns import Turns
 from kgs_core.lake.files.intent_store import (
@@ -85,33 +83,25 @@ class CombinedCommits:
                 self._tidy([waiting.name])
 
     def _commit(self, waiting: "_OpenCommit") -> CommitOutcome:
-        problem: Exception | None = None
-        errors = races = 0
+        tries = Tries(self._connect_anew)
         waiting.is_anew = self._turns.is_maker
-        while errors < TRIES and races < MOST_RACES:
-            try:
-                outcome = self._attempt(waiting)
+        while tries.are_left:
+            with tries.one() as lost:
+                outcome = self._attempt(waiting, lost=lost)
                 if outcome is not None:
                     return outcome
-            except PortError:
-                raise
-            except EntryExistsError as e:
-                problem, waiting.has_lost = e, True
-                races += 1
-            except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
-                problem, self._intents = e, None
-                self._log.connect_anew()
-                time.sleep(pause_after_error(errors))
-                errors += 1
-        raise TransientError(
-            f"table {self._log.name}: combined commit failed after {errors} errors and {races} lost races, "
-            f"last: {one_line(problem) if problem else ''}"
-        ) from problem
+        raise tries.given_up(self._log.name, "combined commit") from tries.problem
 
-    def _attempt(self, waiting: "_OpenCommit") -> CommitOutcome | None:
-        """A look, and what follows from it; None: nothing is decided yet."""
-        lost, anew = waiting.has_lost, waiting.is_anew
-        waiting.has_lost = waiting.is_anew = False
+    def _connect_anew(self) -> None:
+        self._intents = None
+        self._log.connect_anew()
+
+    def _attempt(self, waiting: "_OpenCommit", *, lost: bool = False) -> CommitOutcome | None:
+        """A look, and what follows from it; None: nothing is decided yet.
+
+        `lost`: a number was lost just now.
+        """
+        anew, waiting.is_anew = waiting.is_anew, False
         state = self._look(waiting, lost=lost, anew=anew)
         verdict = judge(state.apps, waiting.batch.expected, waiting.batch.new, retry=waiting.is_asked)
         if verdict is not CommitDecision.COMMIT:
@@ -249,7 +239,6 @@ class _OpenCommit:
         asked_at: version of the table that it was tried to leave one as of; None: it was not.
         is_asked: whether it may be in the table by what was tried.
         has_looked: whether the log was looked at since it was ready.
-        has_lost: whether a number was lost just now.
         is_anew: whether the next look is at the log as a whole.
     """
 
@@ -258,4 +247,4 @@ class _OpenCommit:
         self.name = ""
         self.asked_at: int | None = None
         self.is_asked = is_asked
-        self.has_looked = self.has_lost = self.is_anew = False
+        self.has_looked = self.is_anew = False

@@ -16,7 +16,6 @@ that only its new entries.
 """
 
 import json
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,17 +25,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
-from kgs_core.lake.delta.log_store import LAST_CHECKPOINT, LogListing, LogStore, entry_name, last_checkpoint, log_store
+from kgs_core.errors import PermanentError, one_line
+from kgs_core.lake.delta.log_store import (
+    LAST_CHECKPOINT,
+    LogBrokenError,
+    LogListing,
+    LogStore,
+    entry_name,
+    last_checkpoint,
+    log_store,
+)
+from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.files.storage import Storage
 
 CURE = "restore it, or put the log back to before it (docs/reliability.md: after a power cut)"
-TRIES = 5
 _THREADS = 32
-
-
-class LogBrokenError(Exception):
-    """An entry that should be there is missing, or is no entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +173,15 @@ def load_transactions(storage: Storage, table: str) -> dict[str, int]:
         PermanentError: the folder may not be read, or has files where folders should be.
         TransientError: the store did not answer.
     """
-    problem: Exception | None = None
-    for attempt in range(TRIES):
-        try:
+    tries = Tries()
+    while tries.are_left:
+        # While others commit, a listing may show an entry without the one before it, or one that is cleaned away.
+        with tries.one():
             state = read_state(log_store(storage, table))
-        except PortError:
-            raise
-        except Exception as e:  # noqa: BLE001 - the clients of stores raise what they like
-            # While others commit, a listing may show an entry without the one before it, or one that is cleaned away.
-            problem = e
-            time.sleep(0.02 * 2**attempt)
-        else:
             return dict(state.apps) if state else {}
-    if isinstance(problem, LogBrokenError):
-        raise UnsafeError(f"table {table}: {problem}")
-    if isinstance(problem, (PermissionError, IsADirectoryError, NotADirectoryError)):
-        raise PermanentError(f"table {table}: {one_line(problem)}: give the right to read it, or move it away")
-    raise TransientError(f"table {table}: {one_line(problem) if problem else ''}") from problem
+    if isinstance(tries.problem, (PermissionError, IsADirectoryError, NotADirectoryError)):
+        raise PermanentError(f"table {table}: {one_line(tries.problem)}: give the right to read it, or move it away")
+    raise tries.given_up(table, "reading its log") from tries.problem
 
 
 def _entries(log: LogStore, versions: list[int]) -> list[tuple[int, _Entry]]:

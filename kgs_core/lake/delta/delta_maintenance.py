@@ -8,15 +8,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kgs_core.errors import TransientError, UnsafeError, one_line
+from kgs_core.errors import UnsafeError, one_line
 from kgs_core.lake.delta.delta_optimize import rearrange
+from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.delta.whole_table import flush_from, opened_table
 from kgs_core.lake.files.intent_store import intent_store
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
 MIN_RETENTION_H = 24
-TRIES = 4
 _RETENTION = "delta.deletedFileRetentionDuration"
 _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
 
@@ -55,16 +55,11 @@ def maintain_table(
 
 
 def _load(storage: Storage, name: str) -> DeltaTable | None:
-    problem: Exception | None = None
-    for attempt in range(TRIES):
-        try:
+    tries = Tries()
+    while tries.are_left:
+        with tries.one():
             return opened_table(storage, name)
-        except UnsafeError:
-            raise
-        except Exception as e:  # noqa: BLE001 - OSError, DeltaError and plain exceptions alike
-            problem = e
-            time.sleep(0.05 * 2**attempt)
-    raise TransientError(f"table {name}: {one_line(problem) if problem else ''}") from problem
+    raise tries.given_up(name, "looking at it") from tries.problem
 
 
 def _size(table: DeltaTable) -> tuple[int, int]:

@@ -30,7 +30,6 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
 """
 
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
@@ -39,11 +38,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
+from kgs_core.errors import UnsafeError, one_line
 from kgs_core.lake.delta.combined_commit import CombinedCommits
-from kgs_core.lake.delta.delta_log import LogBrokenError
-from kgs_core.lake.delta.log_store import EntryExistsError
-from kgs_core.lake.delta.pace import MOST_RACES, TRIES, CommitWay, Pace, pause_after_error
+from kgs_core.lake.delta.pace import CommitWay, Pace, Tries
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.delta.whole_table import opened_table
@@ -130,46 +127,23 @@ class DeltaTopicTable:
     ) -> CommitOutcome:
         """See `LakeTable`; the versions go into the log as `txn` actions."""
         batch = CommitIntent(expected, new, files, along or {}, consumer=self._log.consumer)
-        problem: Exception | None = None
-        errors = races = 0
-        began = time.monotonic()
-        while errors < TRIES and races < MOST_RACES and not self._is_combined(batch):
-            try:
-                with self._turn:
-                    began = time.monotonic()
-                    verdict = self._attempt(batch, problem)
-            except PortError:
-                raise
-            except EntryExistsError as e:
-                problem = e
-                races += 1
-                time.sleep(self._pace.lost(time.monotonic() - began))
-            except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
-                problem = e
-                self._log.connect_anew()
-                time.sleep(pause_after_error(errors))
-                errors += 1
-            else:
-                if verdict is CommitDecision.COMMIT:
-                    self._pace.won()
-                return CommitOutcome.REFUSED if verdict is CommitDecision.REFUSED else CommitOutcome.COMMITTED
+        tries = Tries(self._log.connect_anew, self._pace)
+        while tries.are_left and not self._is_combined(batch):
+            with tries.one() as lost, self._turn:
+                tries.begin()
+                return self._attempt(batch, lost=lost, retry=tries.problem is not None)
         if self._is_combined(batch):
-            return self._commit_combined(batch, is_tried=problem is not None)
-        raise self._given_up(races, problem) from problem
+            return self._commit_combined(batch, is_tried=tries.problem is not None)
+        raise tries.given_up(self.name, "commit") from tries.problem
 
-    def _attempt(self, batch: CommitIntent, problem: Exception | None) -> CommitDecision:
-        """Make the entry, where the log as it is now lets it; what was decided on it."""
-        state = self._log.looked_at(batch.files, lost=isinstance(problem, EntryExistsError))
-        verdict = judge(state.apps, batch.expected, batch.new, retry=problem is not None)
+    def _attempt(self, batch: CommitIntent, *, lost: bool, retry: bool) -> CommitOutcome:
+        """Make the entry, where the log as it is now lets it."""
+        state = self._log.looked_at(batch.files, lost=lost)
+        verdict = judge(state.apps, batch.expected, batch.new, retry=retry)
         if verdict is CommitDecision.COMMIT:
             self._log.write(state, [batch])
-        return verdict
-
-    def _given_up(self, races: int, problem: Exception | None) -> TransientError:
-        if races == MOST_RACES:
-            return TransientError(f"table {self.name}: {races} other commits were faster: batch dropped")
-        last = one_line(problem) if problem else ""
-        return TransientError(f"table {self.name}: commit failed {TRIES} times, last: {last}")
+            self._pace.won()
+        return CommitOutcome.REFUSED if verdict is CommitDecision.REFUSED else CommitOutcome.COMMITTED
 
     def _is_combined(self, batch: CommitIntent) -> bool:
         if not batch.files:  # what moves versions alone is rare
@@ -194,19 +168,13 @@ class DeltaTopicTable:
 
     def _persist(self, action: Callable[[], T]) -> T:
         """Try again what fails for a moment: a log entry cleaned away under us, a listing that raced with commits."""
-        problem: Exception | None = None
-        for attempt in range(TRIES):
-            try:
-                return action()
-            except PortError:
-                raise
-            except TableNotFoundError as e:
-                if self._log.state is None:
-                    raise UnsafeError(self._not_there(e)) from e
-                problem = e
-            except Exception as e:  # noqa: BLE001 - as above
-                problem = e
-            self._log.connect_anew()
-            time.sleep(pause_after_error(attempt))
-        kind = UnsafeError if isinstance(problem, LogBrokenError) else TransientError
-        raise kind(f"table {self.name}: {one_line(problem) if problem else ''}") from problem
+        tries = Tries(self._log.connect_anew)
+        while tries.are_left:
+            with tries.one():
+                try:
+                    return action()
+                except TableNotFoundError as e:
+                    if self._log.state is None:
+                        raise UnsafeError(self._not_there(e)) from e
+                    raise
+        raise tries.given_up(self.name, "look") from tries.problem

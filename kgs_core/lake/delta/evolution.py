@@ -20,16 +20,14 @@ Theory of operation (ADR 17). A table's columns only ever become more, and each 
 
 import json
 import logging
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 from deltalake import Schema
 
-from kgs_core.errors import PermanentError, PortError, TransientError, one_line
-from kgs_core.lake.delta.log_store import EntryExistsError
-from kgs_core.lake.delta.pace import MOST_RACES, TRIES, Pace, pause_after_error
+from kgs_core.errors import PermanentError, one_line
+from kgs_core.lake.delta.pace import Pace, Tries
 from kgs_core.lake.delta.table_log import TableLog, TableMetadata
 from kgs_core.lake.files.columns import lacking
 from kgs_core.system.failpoints import failpoint
@@ -45,14 +43,11 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
         PermanentError: no reader would take its schema.
         TransientError: the store did not answer, or too many others made entries.
     """
-    pace = Pace()
-    problem: Exception | None = None
-    errors = races = 0
     columns = list(wanted)
-    while errors < TRIES and races < MOST_RACES:
-        began = time.monotonic()
-        try:
-            state = log.looked_at((), lost=isinstance(problem, EntryExistsError))
+    tries = Tries(log.connect_anew, Pace())
+    while tries.are_left:
+        with tries.one() as lost:
+            state = log.looked_at((), lost=lost)
             more = lacking(log.metadata.columns, columns)
             if not more:
                 return
@@ -61,21 +56,7 @@ def add_columns(log: TableLog, wanted: Iterable[pa.Field]) -> None:
             log.write_metadata(state, metadata, [f.name for f in more])
             failpoint("columns-added")
             _log.info("table=%s has new columns: %s", log.name, ", ".join(f"{f.name} {f.type}" for f in more))
-        except PortError:
-            raise
-        except EntryExistsError as e:
-            problem = e
-            races += 1
-            time.sleep(pace.lost(time.monotonic() - began))
-        except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
-            problem = e
-            log.connect_anew()
-            time.sleep(pause_after_error(errors))
-            errors += 1
-    raise TransientError(
-        f"table {log.name}: no columns added after {errors} errors and {races} lost races, "
-        f"last: {one_line(problem) if problem else ''}"
-    ) from problem
+    raise tries.given_up(log.name, "adding columns") from tries.problem
 
 
 def _readable(table: str, metadata: dict[str, Any]) -> dict[str, Any]:

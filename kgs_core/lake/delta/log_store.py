@@ -37,6 +37,10 @@ class EntryExistsError(Exception):
     """The number is taken."""
 
 
+class LogBrokenError(Exception):
+    """An entry that should be there is missing, or is no entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogListing:
     """Files of a log, from some entry on.

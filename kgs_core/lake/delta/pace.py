@@ -1,4 +1,4 @@
-"""How long a writer waits that lost the race for a log's next entry. Pure but for chance.
+"""How long a writer waits that lost the race for a log's next entry, and how often anything is tried again.
 
 One of all that try always wins, so collisions cost requests, not commits; waiting is there to save requests and to
 share the table fairly.
@@ -12,7 +12,13 @@ share the table fairly.
 """
 
 import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
+
+from kgs_core.errors import PortError, TransientError, UnsafeError, one_line
+from kgs_core.lake.delta.log_store import EntryExistsError, LogBrokenError
 
 CommitWay = Literal["direct", "combined", "auto"]
 """A writer makes entries of its own, shares them with others, or (auto) shares them while it is crowded."""
@@ -68,3 +74,64 @@ class Pace:
         """A commit was made."""
         self._usual += MEMORY * (self._losses - self._usual)
         self._losses = 0
+
+
+class Tries:
+    """What was tried of one thing that a store may refuse for a moment, and how it failed.
+
+    Args:
+        anew: called after an error: what was heard last may not have come from the store.
+        pace: how long to wait after a lost race; None: not at all.
+        most_races: lost races before it is given up.
+    """
+
+    def __init__(
+        self, anew: Callable[[], None] = lambda: None, pace: Pace | None = None, most_races: int = MOST_RACES
+    ) -> None:
+        self._anew = anew
+        self._pace = pace
+        self._most_races = most_races
+        self._began_s = 0.0
+        self._lost = False
+        self.errors = self.races = 0
+        self.problem: Exception | None = None
+
+    @property
+    def are_left(self) -> bool:
+        """Whether to try once more."""
+        return self.errors < TRIES and self.races < self._most_races
+
+    def begin(self) -> None:
+        """The try begins now, not when its context was entered."""
+        self._began_s = time.monotonic()
+
+    @contextmanager
+    def one(self) -> Iterator[bool]:
+        """One try: what the store's client or deltalake raises ends it, and the next one may follow.
+
+        It is given whether the one before it lost a race.
+        """
+        lost, self._lost = self._lost, False
+        self.begin()
+        try:
+            yield lost
+        except PortError:
+            raise
+        except EntryExistsError as e:
+            self.problem, self._lost = e, True
+            self.races += 1
+            if self._pace is not None:
+                time.sleep(self._pace.lost(time.monotonic() - self._began_s))
+        except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
+            self.problem = e
+            self._anew()
+            time.sleep(pause_after_error(self.errors))
+            self.errors += 1
+
+    def given_up(self, table: str, what: str) -> PortError:
+        """What is raised when no try is left."""
+        if isinstance(self.problem, LogBrokenError):
+            return UnsafeError(f"table {table}: {self.problem}")
+        last = one_line(self.problem) if self.problem else ""
+        words = f"{what} failed {self.errors} times and lost {self.races} races, last: {last}"
+        return TransientError(f"table {table}: {words}")

@@ -24,11 +24,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgs_core.errors import PortError, TransientError, one_line
 from kgs_core.lake.delta.delta_log import removed_files
 from kgs_core.lake.delta.log_entry import FileReplaced
 from kgs_core.lake.delta.log_store import EntryExistsError, entry_name
-from kgs_core.lake.delta.pace import TRIES, Pace, pause_after_error
+from kgs_core.lake.delta.pace import Pace, Tries
 from kgs_core.lake.delta.table_changes import value_text
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
@@ -48,7 +47,7 @@ MOST_OVERTAKEN = 100
 ROWS_AT_ONCE = 65_536
 
 
-class OvertakenError(Exception):
+class OvertakenError(EntryExistsError):
     """Another has removed a file of ours."""
 
 
@@ -71,25 +70,13 @@ class RowRemoval:
         Raises:
             PortError: see `Lake.remove_rows`; what was committed before stays.
         """
-        errors = overtaken = 0
-        while True:
-            try:
+        tries = Tries(self._log.connect_anew, most_races=MOST_OVERTAKEN)
+        while tries.are_left:
+            with tries.one():
                 self._pass()
                 restore_append_only(self._log)
-            except PortError:
-                raise
-            except (OvertakenError, EntryExistsError) as e:
-                overtaken += 1
-                problem: Exception = e
-            except Exception as e:  # noqa: BLE001 - stores' clients and deltalake raise what they like
-                problem = e
-                self._log.connect_anew()
-                time.sleep(pause_after_error(errors))
-                errors += 1
-            else:
                 return self._done
-            if errors == TRIES or overtaken == MOST_OVERTAKEN:
-                raise TransientError(f"table {self._log.name}: {one_line(problem)}: run it again") from problem
+        raise tries.given_up(self._log.name, "removing rows") from tries.problem
 
     def _pass(self) -> None:
         handle = opened_table(self._log.storage, self._log.name)
@@ -140,7 +127,7 @@ class RowRemoval:
             state = self._log.looked_at([file.left for file in chunk if file.left is not None])
             self._look_at_entries(state.version)
             if any(file.path in self._removed for file in chunk):
-                raise OvertakenError("others rewrite the same files")
+                raise OvertakenError("others rewrite the same files: run it again")
             configuration = self._log.metadata.action["configuration"]
             try:
                 if configuration.get(APPEND_ONLY, "").lower() == "true":

@@ -19,8 +19,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from kgs_core.errors import TransientError, UnsafeError, one_line
-from kgs_core.lake.delta.delta_log import CURE, LogBrokenError, added_files, load_transactions
-from kgs_core.lake.delta.log_store import CHECKPOINT, ENTRY, LAST_CHECKPOINT, LOG_FOLDER, entry_name
+from kgs_core.lake.delta.delta_log import CURE, added_files, load_transactions
+from kgs_core.lake.delta.log_store import CHECKPOINT, ENTRY, LAST_CHECKPOINT, LOG_FOLDER, LogBrokenError, entry_name
 from kgs_core.lake.files.storage import Storage
 from kgs_core.system.files import flush
 

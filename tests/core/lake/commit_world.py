@@ -21,7 +21,7 @@ from greenlet import greenlet
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import TransientError
-from kgs_core.lake.delta import combined_commit, delta_log, delta_table, evolution, table_log
+from kgs_core.lake.delta import combined_commit, delta_log, pace, table_log
 from kgs_core.lake.delta.combined_commit import CombinedCommits
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
@@ -297,7 +297,7 @@ _current: dict[str, Writer] = {}
 
 def make_world_real(monkeypatch: Any) -> None:
     """Let the lake's code see the world's time."""
-    for module in (combined_commit, delta_table, evolution, table_log):
+    for module in (combined_commit, pace, table_log):
         monkeypatch.setattr(module, "time", _Clock)
     for module in (combined_commit, table_log):
         monkeypatch.setattr(module, "helpers", _Inline)

@@ -42,6 +42,8 @@ def test_commit_that_never_works_is_reported_with_its_cause(storage):
             raise OSError("the reply was lost")
 
     table = table_at(storage, Failing)
-    with pytest.raises(TransientError, match="table t: commit failed 8 times, last: the reply was lost"):
+    with pytest.raises(
+        TransientError, match="table t: commit failed 8 times and lost 0 races, last: the reply was lost"
+    ):
         table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
     assert table.versions(["a"]) == {"a": None}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.delta import delta_table, log_upkeep, table_log
+from kgs_core.lake.delta import log_upkeep, pace, table_log
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
@@ -36,8 +36,7 @@ COMMITS = 4
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(delta_table, "pause_after_error", lambda _: 0.0)
-    monkeypatch.setattr("kgs_core.lake.delta.delta_log.time.sleep", lambda _: None)
+    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
 
 
 def entry(storage, version):

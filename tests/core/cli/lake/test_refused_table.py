@@ -7,7 +7,7 @@ import pytest
 from kgs_core.catalog import registration
 from kgs_core.catalog.catalog import Registration
 from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.lake.delta import delta_log
+from kgs_core.lake.delta import pace
 from kgs_core.lake.delta.log_store import DiskLog
 from tests.kgs_yaml import LONGS
 from tests.sink import Sink, Storage
@@ -41,7 +41,7 @@ def run(tmp_path, configured, monkeypatch):
         return all_of(self, *given)
 
     monkeypatch.setattr(DiskLog, "_all", refused)
-    monkeypatch.setattr(delta_log.time, "sleep", lambda _: None)
+    monkeypatch.setattr(pace.time, "sleep", lambda _: None)
     monkeypatch.setattr(KafkaAdmin, "list_topics", lambda _: [])
     monkeypatch.setattr(registration, "open_catalog", lambda *_: Catalogue())
 
