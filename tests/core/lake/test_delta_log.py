@@ -1,12 +1,10 @@
 """Reading a log for all application ids."""
 
-import os
 import threading
 
 import pytest
 from deltalake import DeltaTable
 
-from kgs_core.errors import PermanentError
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.rule.table_owner import STARTS
 from tests.sink import Sink
@@ -17,10 +15,6 @@ def advance(sink, count):
         position = sink.table.stored_position(0)
         batch = sink.read({0: (position, position + 1)}, {0: None})
         sink.table._rows.commit({sink.ids.position(0): position}, {sink.ids.position(0): position + 1}, batch.files)
-
-
-def test_table_that_is_not_there_has_none(storage):
-    assert load_transactions(storage, "t") == {}
 
 
 def test_table_without_positions_has_none(storage):
@@ -37,34 +31,6 @@ def test_newest_version_counts_with_and_without_checkpoints(storage, commits):
     advance(sink, commits)
     expected = {"g/t@id1/0": commits, "g/t@id1/0/start": 0, "g/t@id1/1": 0, "g/t@id1/1/start": 0}
     assert load_transactions(storage, "t") == {**expected, STARTS: 1}
-
-
-def test_log_whose_old_entries_were_cleaned_away_is_read_from_its_checkpoint(storage):
-    sink = Sink(storage, checkpoint_interval=100).started(1)
-    advance(sink, 7)
-    handle = DeltaTable(storage.uri("t"))
-    handle.create_checkpoint()
-    for version in range(handle.version()):
-        os.remove(storage.path("t", f"_delta_log/{version:020d}.json"))
-    advance(sink, 2)
-    assert load_transactions(storage, "t")["g/t@id1/0"] == 9
-
-
-def test_missing_entry_is_an_error(storage):
-    sink = Sink(storage, checkpoint_interval=100).started(1)
-    advance(sink, 4)
-    os.remove(storage.path("t", f"_delta_log/{2:020d}.json"))
-    with pytest.raises(PermanentError, match=r"entry 0+2.json is missing, and later ones are not"):
-        load_transactions(storage, "t")
-
-
-def test_half_entry_is_an_error(storage):
-    sink = Sink(storage, checkpoint_interval=100).started(1)
-    advance(sink, 4)
-    last = storage.path("t", f"_delta_log/{4:020d}.json")
-    os.truncate(last, os.path.getsize(last) - 5)
-    with pytest.raises(PermanentError, match="is not whole"):
-        load_transactions(storage, "t")
 
 
 def test_log_can_be_read_while_others_commit_and_clean_up(storage):

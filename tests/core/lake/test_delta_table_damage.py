@@ -4,20 +4,16 @@ import multiprocessing
 import os
 import shutil
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Field, Schema
-from deltalake.schema import PrimitiveType
+from deltalake import DeltaTable
 
 from kgs_core.errors import TransientError, UnsafeError
 from kgs_core.lake.delta.combined_commit import CombinedCommits
-from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.table_log import TableLog
-from kgs_core.lake.delta.table_properties import wanted_properties
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import CommitOutcome
 from tests.meanwhile import at_once
-from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
+from tests.one_column import file_of, table_at, values_in
 
 
 def fill(storage, table, commits):
@@ -95,20 +91,6 @@ def test_log_put_back_while_a_batch_waits_gets_no_hole(storage):
     assert table_at(storage).versions(["a", "b"]) == {"a": 2, "b": 1}
 
 
-def test_column_added_by_somebody_is_null_in_what_is_committed(storage, table):
-    DeltaTable(storage.uri("t")).alter.add_columns([Field("y", PrimitiveType("string"))])
-    assert table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
-    assert DeltaTable(storage.uri("t")).to_pyarrow_table().to_pylist() == [{"x": 1, "y": None}]
-
-
-def test_column_that_takes_no_null_stops_the_table(storage, table):
-    full = Field("y", PrimitiveType("string"), nullable=False)
-    schema = Schema([*DeltaTable(storage.uri("t")).schema().fields, full])
-    DeltaTable.create(storage.uri("t"), schema, mode="overwrite", configuration=wanted_properties(10, 24))
-    with pytest.raises(UnsafeError, match="y is not configured, and takes no null"):
-        table.commit({"a": None}, {"a": 2}, [file_of(storage, 1)])
-
-
 def test_restored_table_keeps_its_positions_so_nothing_is_doubled(storage, table):
     """The rows that an operator took away with RESTORE are for the audit to miss; they are not read again."""
     fill(storage, table, 4)
@@ -149,22 +131,6 @@ def test_table_that_was_made_again_under_the_handle_starts_without_positions(sto
     assert table.versions(["a"]) == {"a": None}
 
 
-@pytest.mark.parametrize("damage", ["half", "gone"])
-def test_damaged_log_is_not_written_on_top_of(storage, table, damage):
-    fill(storage, table, 3)
-    log = storage.path("t", "_delta_log")
-    last = f"{log}/{3:020d}.json"
-    if damage == "gone":
-        os.remove(f"{log}/{2:020d}.json")
-    else:
-        os.truncate(last, os.path.getsize(last) // 2)
-    before = sorted(os.listdir(log))
-    fresh = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
-    with pytest.raises((TransientError, UnsafeError)):
-        fresh.commit({"a": 3}, {"a": 4}, [file_of(storage, 9)])
-    assert sorted(os.listdir(log)) == before
-
-
 def _create_and_commit(root, name, barrier):
     storage = Storage(root)
     barrier.wait()
@@ -203,13 +169,3 @@ def test_link_out_of_the_lake_is_refused(tmp_path, storage):
     (tmp_path / "lake" / "t").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UnsafeError, match="leads out of the lake's root"):
         table_at(storage)
-
-
-def test_add_action_of_this_version_takes_what_we_give(storage, table):
-    """Were its order of arguments to change, sizes or times would silently be wrong."""
-    table.commit({"a": None}, {"a": 1}, [file := file_of(storage, 1)])
-    actions = pa.table(DeltaTable(storage.uri("t")).get_add_actions(flatten=True)).to_pylist()[0]
-    assert (actions["path"], actions["size_bytes"], actions["num_records"]) == (file.path, file.size, 1)
-    assert (actions["min.x"], actions["max.x"]) == (1, 1)
-    written_ms = os.stat(storage.path("t", file.path)).st_mtime * 1000
-    assert abs(actions["modification_time"] - written_ms) < 60_000

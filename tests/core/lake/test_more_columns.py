@@ -1,6 +1,5 @@
 """A topic's table that is given columns while others commit to it; real tables in a folder, and their readers."""
 
-import threading
 import warnings
 
 import pyarrow as pa
@@ -16,14 +15,10 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.ports import CommitOutcome
-from tests.meanwhile import at_once
 from tests.one_column import LAKE, SCHEMA, file_of, table_at, values_in
 from tests.sink import Sink, bad
 
-OLD = {"n": "long"}
 NEW = {"n": "long", "partition_too": "int"}
-CONSUMERS = 10
-BATCHES = 4
 
 
 def sink(storage, schema, evolve="add_columns", **more):
@@ -64,13 +59,6 @@ def test_of_columns_removed_and_in_another_order_rows_are_null_or_found_by_name(
     assert rows == [{"gone": None, "n": n, "more": None} for n in range(3)]
 
 
-@pytest.mark.parametrize("evolve", ["add_columns", "widen"])
-def test_another_type_of_a_column_is_refused_and_named(storage, evolve):
-    Sink(storage).started(1)
-    with pytest.raises(UnsafeError, match="n is int64, wanted string"):
-        sink(storage, {"n": "string"}, evolve).table.positions({0})
-
-
 def test_columns_are_made_wide_by_widen_and_one_that_is_narrow_stays_so_with_a_word(storage, caplog):
     sink(storage, {"n": "int", "f": "float"}, "widen")
     kinds = {f.name: str(f.type) for f in pa.schema(DeltaTable(storage.uri("t")).schema())}
@@ -81,49 +69,6 @@ def test_columns_are_made_wide_by_widen_and_one_that_is_narrow_stays_so_with_a_w
     assert narrow.table.columns == pa.schema([("n", pa.int32()), ("m", pa.int64())])
     assert "column=n stays int32, a larger value is a bad record" in caplog.text
     assert narrow.ingest({0: (0, 3)}) is CommitOutcome.COMMITTED
-
-
-def test_ten_consumers_that_meet_a_new_schema_at_once_lose_double_and_reorder_nothing(storage):
-    """Each with a partition of its own and one that all fight for; every other one has the old rule."""
-    Sink(storage).started(CONSUMERS + 1)
-    problems, ready = [], threading.Barrier(CONSUMERS)
-
-    def consume(number):
-        try:
-            ready.wait(60)
-            mine = sink(storage, NEW if number % 2 else OLD, "add_columns" if number % 2 else "none")
-            for batch in range(BATCHES):
-                start = batch * 7
-                assert mine.ingest({number: (start, start + 7)}) is CommitOutcome.COMMITTED
-                at = mine.position(CONSUMERS)
-                mine.ingest({CONSUMERS: (at, at + 3)})
-        except BaseException as e:  # noqa: BLE001 - for the test's own thread
-            problems.append(e)
-
-    threads = [threading.Thread(target=consume, args=[number]) for number in range(CONSUMERS)]
-    at_once(threads)
-    assert not problems
-    assert columns_of(storage) == ["n", "partition_too"]
-    changes = [entry for entry in DeltaTable(storage.uri("t")).history() if entry["operation"] == "ADD COLUMNS"]
-    assert len(changes) == 1
-    positions = exact(storage)
-    assert all(positions[p] == 7 * BATCHES for p in range(CONSUMERS))
-    assert positions[CONSUMERS] >= 3
-
-
-def exact(storage):
-    """Positions, where every offset below them is one row or one dead letter, and each file's rows are in order."""
-    found = Sink(storage)
-    positions = {p: found.position(p) for p in range(CONSUMERS + 1)}
-    rows = DeltaTable(storage.uri("t")).to_pyarrow_table(columns=["_partition", "_offset", "n"]).to_pylist()
-    wanted = [(p, o, p * 1_000_000 + o) for p, end in positions.items() for o in range(end) if not bad(o)]
-    assert sorted((row["_partition"], row["_offset"], row["n"]) for row in rows) == wanted
-    letters = [(r["_partition"], r["_offset"]) for r in found.rows("t_dead_letters")]
-    assert sorted(x for x in letters if x[1] < positions[x[0]]) == [
-        (p, o) for p, end in positions.items() for o in range(end) if bad(o)
-    ]
-    assert len(letters) == len(set(letters))
-    return positions
 
 
 def all_rows(storage):

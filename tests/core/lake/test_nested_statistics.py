@@ -29,12 +29,13 @@ SCHEMA = schema_of(
         "m": "map<string,int>",
         "d": "decimal(38,10)",
         "small": "byte",
+        "raw": "binary",
     }
 )
 AT = dt.datetime(2026, 1, 31, 12, 0, 0, 1, tzinfo=dt.UTC)
 BIG = Decimal("1234567890123456789012345678.0123456789")
 FULL = {"s.x": 7, "s": {"x": 70, "l": [1], "f": 0.5, "in": {"text": "a", "at": AT}}, "l": [{"x": 1}],
-        "o": {"only": [1]}, "m": [("k", 1)], "d": BIG, "small": -128}  # fmt: skip
+        "o": {"only": [1]}, "m": [("k", 1)], "d": BIG, "small": -128, "raw": b"x"}  # fmt: skip
 ROWS = [
     {},
     FULL,

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,16 +70,6 @@ def assert_listed(files: FileSystem, wanted: Mapping[str, bytes], folder: str) -
     assert {info.path.removeprefix(above): info.size for info in whole} == below
     level = files.get_file_info(FileSelector(folder, allow_not_found=True))
     assert {(info.base_name, info.is_file) for info in level} == {(n.partition("/")[0], "/" not in n) for n in below}
-
-
-def test_parquet_is_written_and_read_in_ranges() -> None:
-    files, rows = in_memory(), pa.table({"x": list(range(50_000)), "y": [f"text {n}" for n in range(50_000)]})
-    with files.open_output_stream("t/a.parquet") as sink, pq.ParquetWriter(sink, rows.schema) as writer:
-        for start in range(0, 50_000, 10_000):
-            writer.write_table(rows.slice(start, 10_000))
-    with pq.ParquetFile("t/a.parquet", filesystem=files) as found:
-        assert found.read() == rows
-        assert found.read_row_group(3, columns=["x"]) == rows.slice(30_000, 10_000).select(["x"])
 
 
 def test_what_is_not_there_is_not_found() -> None:

@@ -20,7 +20,7 @@ from kgs_core.errors import TransientError
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import MAX_STRING_STATISTIC, write_table
-from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, TIMESTAMP
+from kgs_core.lake.files.row_schema import TIMESTAMP
 from kgs_core.lake.files.storage import Storage
 from tests.one_column import LAKE
 
@@ -185,16 +185,6 @@ os._exit(0)
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
-def test_columns_of_bytes_and_lists_have_no_bounds(tmp_path):
-    row = {"value": b"x", "error": "e", "_topic_id": "i", "_partition": 0, "_offset": 5, "_timestamp": EPOCH,
-           "_key": b"k", "_headers": [("h", b"v")]}  # fmt: skip
-    batches = pa.Table.from_pylist([row], DEAD_LETTER_SCHEMA).to_batches()
-    file = write_table(Storage(str(tmp_path)), "t", batches, DEAD_LETTER_SCHEMA)
-    stats = json.loads(file.stats)
-    assert stats["minValues"].keys() == {"error", "_topic_id", "_partition", "_offset", "_timestamp"}
-    assert pq.read_table(tmp_path / "t" / file.path) == pa.Table.from_batches(batches)
-
-
 def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):
     rows = 50_000
     schema = pa.schema([("few", pa.int64()), ("different", pa.int64())])
@@ -203,13 +193,6 @@ def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):
     group = pq.ParquetFile(tmp_path / "t" / file.path).metadata.row_group(0)
     assert group.column(0).total_uncompressed_size < 2 * rows
     assert group.column(1).total_uncompressed_size < 8 * rows + 32_768
-
-
-def test_folder_that_cannot_be_written_is_worth_another_try(tmp_path):
-    (tmp_path / "t").rmdir()
-    (tmp_path / "t").write_text("a file where the folder should be")
-    with pytest.raises(TransientError, match="table t: "):
-        written(tmp_path, batch_of([{"long": 1}]))
 
 
 class Disk:

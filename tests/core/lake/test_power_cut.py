@@ -90,6 +90,7 @@ DAMAGE = {
 LOOKS = {
     "create": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).create(),
     "versions": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).versions(["a"]),
+    "commit": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).commit({"a": 4}, {"a": 5}, [file_of(s, 9)]),
     "open": lambda s: DeltaLake(LakeSettings(root=s.root)).open("t").versions(["a"]),
     "audit": lambda s: DeltaLake(LakeSettings(root=s.root)).pin("t"),
     "maintenance": lambda s: maintain_table(s, "t", 24),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kgs_core.errors import PermanentError, TransientError, UnsafeError
+from kgs_core.errors import PermanentError, TransientError
 from kgs_core.lake.delta import probe as storage_probe
 from kgs_core.lake.delta.probe import LEFT_OVER_S, PROBE_FOLDER, probe, remove_left_over
 from kgs_core.lake.files.storage import Storage
@@ -27,14 +27,6 @@ def test_sixteen_that_start_at_once_all_pass_and_leave_nothing(storage):
 def test_nothing_is_left_in_the_place_of_a_lake_that_was_moved(tmp_path):
     probe(Storage(str(tmp_path / "mount" / "lake")))
     assert os.listdir(tmp_path) == []
-
-
-def test_a_store_that_takes_both_commits_is_refused_and_nothing_is_left(storage, monkeypatch):
-    """The store itself is in tests/system/test_lake_s3.py; here, what is made of its answer."""
-    monkeypatch.setattr(storage_probe, "_race", lambda *_: 2)
-    with pytest.raises(UnsafeError, match="let two writers commit the same version"):
-        probe(storage)
-    assert os.listdir(f"{storage.root}/{PROBE_FOLDER}") == []
 
 
 def test_rounds_that_say_nothing_are_no_proof(storage, monkeypatch):
@@ -91,8 +83,3 @@ def test_what_killed_probes_left_is_removed_when_it_is_a_day_old(storage):
         os.utime(path, (then, then))
     remove_left_over(storage)
     assert os.listdir(f"{storage.root}/{PROBE_FOLDER}") == ["young"]
-
-
-def test_without_a_probe_folder_there_is_nothing_to_remove(storage):
-    remove_left_over(storage)
-    assert os.listdir(storage.root) == []
