@@ -4,12 +4,10 @@ import json
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyarrow import fs
 
@@ -23,7 +21,7 @@ from kgs_core.lake.delta.log_store import log_store
 from kgs_core.lake.delta.pace import CommitWay
 from kgs_core.lake.delta.probe import probe, remove_left_over
 from kgs_core.lake.delta.row_removal import RowRemoval, restore_append_only
-from kgs_core.lake.delta.table_changes import ChangesLostError, added_since
+from kgs_core.lake.delta.table_changes import AddedFile, ChangesLostError, added_since, value_text
 from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
@@ -160,7 +158,7 @@ class PinnedDelta:
         self._storage = storage
         self._name = name
         self._handle = handle
-        self._values: dict[str, dict[str, Any]] = {}
+        self._files: dict[str, AddedFile] = {}
 
     def refresh(self) -> None:
         """See `PinnedTable`."""
@@ -223,11 +221,14 @@ class PinnedDelta:
         adds = _overlapping(adds, "_offset", offsets)
         us = None if stamps_ms is None else OffsetRange(stamps_ms.start * 1000, stamps_ms.end * 1000)
         adds = _overlapping(adds, "_timestamp", us)
-        paths = [unquote(path) for path in adds["path"].to_pylist()]  # a URI in the log
         names = self._handle.metadata().partition_columns
-        columns = {name: adds[f"partition.{name}"].combine_chunks() for name in names}
-        self._values |= {path: {name: columns[name][n] for name in names} for n, path in enumerate(paths)}
-        return paths
+        texts = [[value_text(value) for value in adds[f"partition.{name}"].to_pylist()] for name in names]
+        found = [
+            AddedFile(unquote(path), dict(zip(names, values, strict=True)))  # a URI in the log
+            for path, *values in zip(adds["path"].to_pylist(), *texts, strict=True)
+        ]
+        self._files |= {file.path: file for file in found}
+        return [file.path for file in found]
 
     def newest_files(self, rows: int) -> list[str]:
         """See `PinnedTable`."""
@@ -248,17 +249,9 @@ class PinnedDelta:
 
     def read(self, file: str, columns: Sequence[str]) -> pa.Table:
         """See `PinnedTable`; by pyarrow, since deltalake's own reader can abort the process when it ends."""
-        path, filesystem = self._storage.path(self._name, file), self._storage.filesystem()
-        values = self._values.get(file, {})  # of partition columns, which are not in the file
-        with pq.ParquetFile(path, filesystem=filesystem) as found:
-            in_file = [n for n in columns if n in found.schema_arrow.names and n not in values]
-            rows = found.read(columns=in_file, use_threads=False)
-        for name in columns:
-            if name in values:
-                rows = rows.append_column(name, pa.repeat(values[name], rows.num_rows))
-            elif name not in rows.column_names:  # the column came later than the file
-                rows = rows.append_column(name, pa.nulls(rows.num_rows))
-        return rows.select(list(columns))
+        there = self.schema
+        wanted = [there.field(name) if name in there.names else pa.field(name, pa.null()) for name in columns]
+        return self._files.get(file, AddedFile(file)).read(self._storage, self._name, pa.schema(wanted))
 
 
 def _overlapping(adds: pa.Table, column: str, wanted: OffsetRange | None) -> pa.Table:

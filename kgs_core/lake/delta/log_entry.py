@@ -13,6 +13,7 @@ from kgs_core.ports import FileWritten
 
 ENDS = "ends"
 """In an entry's words: how many rows end by it."""
+NO_VERSIONS: Mapping[str, int] = {}
 MOST_RANGES = 50
 """Partitions of one batch whose offsets an entry's words give; how many more there are is said."""
 MOST_RANGES_OF_ENTRY = 1_000
@@ -44,16 +45,10 @@ def entry_of(batches: Sequence[CommitIntent], maker: str) -> bytes:
         batches: with none, or one without files, it moves versions alone.
         maker: the writer, for those who read the log; nothing is decided by it.
     """
-    now_ms = int(time.time() * 1000)
     info = {"operation": "WRITE", "operationParameters": {"mode": "Append"}, "isBlindAppend": True}
     ours = {"writer": maker, "batches": max(len(batches), 1), "committed": _words_of(batches)}
-    actions = [_commit_info(info, ours, now_ms)]
-    actions += [_add(file, now_ms) for batch in batches for file in batch.files]
-    versions: dict[str, int] = {}
-    for batch in batches:
-        versions |= batch.versions
-    actions += [{"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())]
-    return _lines(actions)
+    versions = {app: version for batch in batches for app, version in batch.versions.items()}
+    return _entry(info, ours, (), versions, [file for batch in batches for file in batch.files])
 
 
 def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str) -> bytes:
@@ -65,18 +60,15 @@ def metadata_entry(metadata: Mapping[str, Any], added: Sequence[str], maker: str
     named = {"operation": "ADD COLUMNS", "operationParameters": {"columns": json.dumps(added)}}
     info = named if added else {"operation": "SET TBLPROPERTIES", "operationParameters": {}}
     ours = {"writer": maker, "batches": 0} | ({} if added else {ENDS: 0})
-    now_ms = int(time.time() * 1000)
-    return _lines([_commit_info({**info, "isBlindAppend": False}, ours, now_ms), {"metaData": metadata}])
+    return _entry({**info, "isBlindAppend": False}, ours, [{"metaData": metadata}])
 
 
 def removal_entry(files: Sequence[FileReplaced], versions: Mapping[str, int], maker: str) -> bytes:
     """A log entry by which rows end: files go, and those with what is left of their rows come in their place."""
-    now_ms = int(time.time() * 1000)
     info = {"operation": "DELETE", "operationParameters": {}, "isBlindAppend": False}
     ours = {"writer": maker, "batches": 0, ENDS: sum(file.ended for file in files)}
-    actions = [_commit_info(info, ours, now_ms), *(_remove(file, now_ms) for file in files)]
-    actions += [_add(file.left, now_ms) for file in files if file.left is not None]
-    return _lines([*actions, *({"txn": {"appId": app, "version": at}} for app, at in sorted(versions.items()))])
+    left = [file.left for file in files if file.left is not None]
+    return _entry(info, ours, [_remove(file) for file in files], versions, left)
 
 
 def adds_no_record(actions: Sequence[Mapping[str, Any]]) -> bool:
@@ -92,39 +84,46 @@ def changes_entry(
 
     `operation`: in Delta's words; a file that `OPTIMIZE` adds has no new rows.
     """
-    now_ms = int(time.time() * 1000)
     info = {"operation": operation, "operationParameters": {}, "isBlindAppend": False}
-    adds = [_add(file, now_ms) for file in written]
-    for add in adds:
-        add["add"]["dataChange"] = operation != "OPTIMIZE"
-    moved = [{"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())]
-    return _lines([_commit_info(info, {}, now_ms), *actions, *adds, *moved])
+    return _entry(info, {}, actions, versions, written)
 
 
-def _commit_info(info: Mapping[str, Any], ours: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
-    return {"commitInfo": {"timestamp": now_ms, **info, "engineInfo": "kgs", "kgs": ours}}
+def _entry(
+    info: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    actions: Sequence[Mapping[str, Any]],
+    versions: Mapping[str, int] = NO_VERSIONS,
+    written: Sequence[FileWritten] = (),
+) -> bytes:
+    lines: list[Mapping[str, Any]] = [
+        {"commitInfo": {"timestamp": _now_ms(), **info, "engineInfo": "kgs", "kgs": ours}},
+        *actions,
+        *(_add(file, data_change=info["operation"] != "OPTIMIZE") for file in written),
+        *({"txn": {"appId": app, "version": version}} for app, version in sorted(versions.items())),
+    ]
+    return "\n".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) for line in lines).encode()
 
 
-def _lines(actions: Sequence[Mapping[str, Any]]) -> bytes:
-    return "\n".join(json.dumps(action, separators=(",", ":"), ensure_ascii=False) for action in actions).encode()
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
-def _add(file: FileWritten, now_ms: int) -> dict[str, Any]:
+def _add(file: FileWritten, *, data_change: bool) -> dict[str, Any]:
     add = {
         "path": quote(file.path, safe="/=-_.~"),  # a URI in Delta's log; names of folders may have a % of their own
         "partitionValues": dict(file.partition_values),
         "size": file.size,
-        "modificationTime": now_ms,
-        "dataChange": True,
+        "modificationTime": _now_ms(),
+        "dataChange": data_change,
         "stats": file.stats,
     }
     return {"add": add}
 
 
-def _remove(file: FileReplaced, now_ms: int) -> dict[str, Any]:
+def _remove(file: FileReplaced) -> dict[str, Any]:
     remove = {
         "path": file.path,
-        "deletionTimestamp": now_ms,
+        "deletionTimestamp": _now_ms(),
         "dataChange": True,
         "extendedFileMetadata": True,
         "partitionValues": dict(file.partition_values),
@@ -147,10 +146,8 @@ def _words_of(batches: Sequence[CommitIntent]) -> list[dict[str, Any]]:
 def _words(expected: Mapping[str, int | None], new: Mapping[str, int], most: int) -> dict[str, Any]:
     moved = []
     for app, end in new.items():
-        parsed = parse_app_id(app)
-        is_position = parsed is not None and not (parsed.is_start or parsed.is_epoch or parsed.gap_from is not None)
-        start = expected.get(app)
-        if parsed is not None and is_position and start is not None and end != CLOSED:
+        parsed, start = parse_app_id(app), expected.get(app)
+        if parsed is not None and parsed.is_position and start is not None and end != CLOSED:
             moved.append((parsed, start, end))
     if not moved:
         return {}

@@ -65,7 +65,7 @@ class Storage:
             PermanentError: a file of secrets cannot be read.
             UnsafeError: an option would take the conditional put away, or name another place than the address does.
         """
-        options = {key.lower(): value for key, value in self._read().items()}
+        options = {key.lower(): value for key, value in with_secrets("lake.storage_options", self.options).items()}
         if self.is_in_objects:
             self._check_place(options)
             options.setdefault("retry_timeout", RETRY_TIMEOUT)
@@ -94,9 +94,6 @@ class Storage:
         if not self.is_in_objects:
             return fs.LocalFileSystem()
         return object_file_system(self.root, tuple(sorted(self.delta_options().items())))
-
-    def _read(self) -> dict[str, str]:
-        return with_secrets("lake.storage_options", self.options)
 
     def forget_connections(self) -> None:
         """The next `filesystem` connects anew: a connection kept open may lead to a server that is not the store's.

@@ -66,7 +66,7 @@ class AppIds:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAppId:
-    """An application id taken apart. `gap_from`, `is_start` and `is_epoch` tell the kind; none means a position."""
+    """An application id taken apart. `gap_from`, `is_start` and `is_epoch` tell the kind."""
 
     group: str
     topic: str
@@ -75,6 +75,11 @@ class ParsedAppId:
     is_start: bool
     gap_from: int | None
     is_epoch: bool = False
+
+    @property
+    def is_position(self) -> bool:
+        """Whether it is none of the other kinds."""
+        return not (self.is_start or self.is_epoch or self.gap_from is not None)
 
 
 def parse_app_id(text: str) -> ParsedAppId | None:

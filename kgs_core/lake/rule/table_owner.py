@@ -1,11 +1,11 @@
 """Whose a table is, told from the application ids in its log, and how it changes hands. Pure."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.rule.positions import CLOSED, AppIds
+from kgs_core.lake.rule.positions import CLOSED, AppIds, ParsedAppId, parse_app_id
 from kgs_core.model import TopicId
 
 STARTS = "kgs/starts"
@@ -17,7 +17,6 @@ once, one is refused, and looks again at what has become a row, and whose the ta
 MASKED = "kgs/masked"
 """Application id of a number that tells the secret that fields are hashed with from others; never changed."""
 _OURS = re.compile(r"([^/@]+)/([^/@]+@[^/@]+/.+)")
-_POSITION = re.compile(r"([^/@]+)/([^/@]+)@([^/@]+)/(\d+)")
 
 
 def refuse_other_secret(table: str, stored: int | None, token: int | None) -> None:
@@ -42,10 +41,8 @@ def owners(stored: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
     `stored`: every application id of the table's log with its version.
     """
     found: dict[str, set[str]] = {}
-    for app, version in stored.items():
-        match = _POSITION.fullmatch(app)
-        if match is not None and version != CLOSED:
-            found.setdefault(match.group(1), set()).add(match.group(2))
+    for _, position, _ in _open_positions(stored):
+        found.setdefault(position.group, set()).add(position.topic)
     return {group: tuple(sorted(topics)) for group, topics in sorted(found.items())}
 
 
@@ -73,7 +70,7 @@ def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[s
     if old not in owners(seen):
         return None
     apps = {app: f"{new}/{match.group(2)}" for app in seen if (match := _OURS.fullmatch(app)) and match[1] == old}
-    positions = [app for app in apps if _POSITION.fullmatch(app) and seen[app] != CLOSED]
+    positions = open_positions(seen, old)
     expected: dict[str, int | None] = {app: stored.get(app) for app in apps}
     expected |= {theirs: stored.get(theirs) for theirs in apps.values()}
     # Whoever takes up a first route meanwhile has another side table, and is seen by nothing else
@@ -89,24 +86,29 @@ def hand_over(stored: Mapping[str, int], old: str, new: str, known: Collection[s
 
 def open_positions(stored: Mapping[str, int], group: str) -> tuple[str, ...]:
     """Application ids of positions that a group has in a table's log, and has not handed over."""
-    matches = ((app, _POSITION.fullmatch(app)) for app, version in stored.items() if version != CLOSED)
-    return tuple(app for app, match in matches if match is not None and match[1] == group)
+    return tuple(app for app, position, _ in _open_positions(stored) if position.group == group)
 
 
 def open_lives(stored: Mapping[str, int], group: str, topic: str) -> dict[TopicId, dict[int, int]]:
     """Topic id -> partition -> position, of the lives of a topic whose positions may still move."""
     lives: dict[TopicId, dict[int, int]] = {}
-    for app, version in stored.items():
-        match = _POSITION.fullmatch(app)
-        if match is not None and match.group(1, 2) == (group, topic) and version != CLOSED:
-            lives.setdefault(TopicId(match[3]), {})[int(match[4])] = version
+    for _, position, version in _open_positions(stored):
+        if (position.group, position.topic) == (group, topic):
+            lives.setdefault(position.topic_id, {})[position.partition] = version
     return lives
+
+
+def _open_positions(stored: Mapping[str, int]) -> Iterator[tuple[str, ParsedAppId, int]]:
+    """Application id, its parts, and version of each position that was not handed over."""
+    for app, version in stored.items():
+        if version != CLOSED and (parsed := parse_app_id(app)) and parsed.is_position:
+            yield app, parsed, version
 
 
 def is_over(stored: Mapping[str, int], ids: AppIds) -> bool:
     """Whether a life of a topic has ended, or is another group's now: no partition of it begins any more."""
-    closed = (_POSITION.fullmatch(app) for app, version in stored.items() if version == CLOSED)
-    return any(match is not None and match.group(1, 2, 3) == (ids.group, ids.topic, ids.topic_id) for match in closed)
+    closed = (parsed for app, version in stored.items() if version == CLOSED and (parsed := parse_app_id(app)))
+    return any((each.group, each.topic, each.topic_id) == (ids.group, ids.topic, ids.topic_id) for each in closed)
 
 
 def close_life(
