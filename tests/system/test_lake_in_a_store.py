@@ -11,7 +11,7 @@ from pyarrow.fs import FileSelector
 from bench.object_servers import GcsServer, ObjectServer
 from kgs_core.cli.main import cli
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.lake.files.intent_store import intent_store
+from kgs_core.lake.files.intent_store import IntentStore
 from tests.system.pipeline import Pipeline, produce
 
 RULE = {"format": "json", "schema": {"i": "long", "s": "string"}}
@@ -34,7 +34,7 @@ def test_check_lake_finds_that_the_store_can_hold_one_and_leaves_nothing(object_
 
 
 def test_what_somebody_else_has_deleted_meanwhile_keeps_none_of_the_others(object_server: ObjectServer) -> None:
-    store = intent_store(object_server.storage("deleted"), "t")
+    store = IntentStore(object_server.storage("deleted"), "t")
     names = [f"{n:04}.json" for n in range(300)]  # more than one request takes
     for name in names:
         store.put(name, b"{}")

@@ -18,7 +18,7 @@ from kgs_core.errors import PermanentError, TransientError, UnsafeError
 from kgs_core.lake.delta.delta_log import load_transactions
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.probe import PROBE_FOLDER, probe
-from kgs_core.lake.files.intent_store import intent_store
+from kgs_core.lake.files.intent_store import IntentStore
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.kept_bills import BILL_FOLDER, KeptBills
 from kgs_core.ports import CommitOutcome
@@ -165,7 +165,7 @@ def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLak
     assert values_in(storage) == [10 * number + n for number in range(6) for n in range(5)]
     assert tables[0].versions(["p0", "p5"]) == {"p0": 5, "p5": 5}
     assert DeltaTable(storage.uri("t"), storage_options=storage.delta_options()).version() < 30
-    wait_until(lambda: not intent_store(storage, "t").ages(), 10, "intents are removed beside what comes next")
+    wait_until(lambda: not IntentStore(storage, "t").ages(), 10, "intents are removed beside what comes next")
     maintained = maintain_table(storage, "t", 24)
     assert maintained is not None
     assert maintained.problem is None

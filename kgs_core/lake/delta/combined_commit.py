@@ -36,7 +36,6 @@ from kgs_core.lake.files.intent_store import (
     IntentStore,
     decode_intent,
     encode_intent,
-    intent_store,
     new_name,
     remove_beside,
 )
@@ -57,7 +56,7 @@ class CombinedCommits:
     def __init__(self, log: TableLog, turns: Turns | None = None) -> None:
         self._log = log
         self._turns = turns or Turns()
-        self._intents: IntentStore | None = None
+        self._intents = IntentStore(log.storage, log.name)
         self._known: dict[str, CommitIntent] = {}
         self._known_since_s = 0.0
         self._over: set[str] = set()
@@ -72,29 +71,20 @@ class CombinedCommits:
 
         `is_tried`: this writer has tried to commit it, and does not know for sure that it failed.
         """
-        waiting = _OpenCommit(batch, is_asked=is_tried)
+        waiting, tries = _OpenCommit(batch, is_asked=is_tried), Tries(self._log.connect_anew)
+        waiting.is_anew = self._turns.is_maker
         outcome = None
         try:
-            outcome = self._commit(waiting)
+            while outcome is None and tries.are_left:
+                with tries.one() as lost:
+                    outcome = self._attempt(waiting, lost=lost)
+            if outcome is None:
+                raise tries.given_up(self._log.name, "combined commit") from tries.problem
             return outcome
         finally:
             self._turns.ended()
             if waiting.name and outcome is not CommitOutcome.COMMITTED:
                 self._tidy([waiting.name])
-
-    def _commit(self, waiting: "_OpenCommit") -> CommitOutcome:
-        tries = Tries(self._connect_anew)
-        waiting.is_anew = self._turns.is_maker
-        while tries.are_left:
-            with tries.one() as lost:
-                outcome = self._attempt(waiting, lost=lost)
-                if outcome is not None:
-                    return outcome
-        raise tries.given_up(self._log.name, "combined commit") from tries.problem
-
-    def _connect_anew(self) -> None:
-        self._intents = None
-        self._log.connect_anew()
 
     def _attempt(self, waiting: "_OpenCommit", *, lost: bool = False) -> CommitOutcome | None:
         """A look, and what follows from it; None: nothing is decided yet.
@@ -145,10 +135,8 @@ class CombinedCommits:
         asked = replace(batch, looked_at=state.version, table=self._log.metadata.table_id)
         # Before the request: should its reply be lost, the intent may be there, and land.
         waiting.name, waiting.asked_at, waiting.is_asked = new_name(), state.version, True
-        try:
-            self._store().put(waiting.name, encode_intent(asked))
-        except Exception:  # noqa: BLE001 - of whatever kind: nobody needs the intent
-            self._intents = None
+        with suppress(Exception):  # of whatever kind: nobody needs the intent
+            self._intents.put(waiting.name, encode_intent(asked))
         failpoint("intent-left")
 
     def _make_entry(self, state: LogState, waiting: "_OpenCommit") -> None:
@@ -187,7 +175,7 @@ class CombinedCommits:
 
     def _listed(self, waiting: "_OpenCommit") -> tuple[list[str], int]:
         """Names of the others' intents, the oldest first; and how many of them are older than this writer's."""
-        ages = self._store().ages()
+        ages = self._intents.ages()
         self._over &= ages.keys()
         names = (name for name, age in ages.items() if age < STALE_S and name.endswith(INTENT_SUFFIX))
         others = sorted((-ages[name], name) for name in names if name != waiting.name and name not in self._over)
@@ -210,20 +198,15 @@ class CombinedCommits:
 
     def _read(self, name: str) -> CommitIntent | None:
         try:
-            return decode_intent(self._store().read(name))
+            return decode_intent(self._intents.read(name))
         except Exception:  # noqa: BLE001 - of whatever kind: this one is left to its writer
             return None
-
-    def _store(self) -> IntentStore:
-        if self._intents is None:
-            self._intents = intent_store(self._log.storage, self._log.name)
-        return self._intents
 
     def _tidy(self, names: Collection[str]) -> None:
         """Remove intents that are over, beside what comes next; another writer does it, or `kgs maintain`, if not."""
         if names:
             with suppress(Exception):
-                remove_beside(self._store(), names)
+                remove_beside(self._intents, names)
 
 
 def _all_well(checks: Iterable[Future[None]] | None) -> bool:

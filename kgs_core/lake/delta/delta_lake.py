@@ -26,7 +26,7 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.delta.whole_table import opened_table
 from kgs_core.lake.files.columns import plain
 from kgs_core.lake.files.ended_rows import load_ended, note_ended
-from kgs_core.lake.files.intent_store import INTENT_FOLDER, intent_store
+from kgs_core.lake.files.intent_store import INTENT_FOLDER, IntentStore
 from kgs_core.lake.files.places import PartitionKey, Places
 from kgs_core.lake.files.row_schema import ORIGIN_FIELDS
 from kgs_core.lake.files.storage import Storage
@@ -110,7 +110,7 @@ class DeltaLake(Lake):
     def forget_intents(self, name: str) -> None:
         """See `Lake`."""
         try:
-            store = intent_store(self._storage, name)
+            store = IntentStore(self._storage, name)
             store.remove(store.ages())
         except Exception as e:
             raise TransientError(f"table {name}: {INTENT_FOLDER}: {one_line(e)}") from e

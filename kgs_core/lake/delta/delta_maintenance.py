@@ -12,7 +12,7 @@ from kgs_core.errors import UnsafeError, one_line
 from kgs_core.lake.delta.delta_optimize import rearrange
 from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.delta.whole_table import flush_from, opened_table
-from kgs_core.lake.files.intent_store import intent_store
+from kgs_core.lake.files.intent_store import IntentStore
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import PLAIN, TableLayout, Upkeep
 
@@ -91,7 +91,7 @@ def _compact(storage: Storage, name: str, layout: TableLayout) -> list[str]:
 def _remove_old_intents(storage: Storage, name: str) -> list[str]:
     """Those that writers left by which nobody removed; `combined_commit` passes them over long before."""
     try:
-        store = intent_store(storage, name)
+        store = IntentStore(storage, name)
         store.remove([intent for intent, age_s in store.ages().items() if age_s > MIN_RETENTION_H * 3600])
     except Exception as e:  # noqa: BLE001 - as above
         return [f"intents: {one_line(e)}"]

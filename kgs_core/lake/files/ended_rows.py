@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgs_core.errors import PortError, TransientError, one_line
-from kgs_core.lake.files.intent_store import IntentStore, intent_store
+from kgs_core.lake.files.intent_store import IntentStore
 from kgs_core.lake.files.places import PartitionKey, Places, Runs
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule import Offsets
@@ -50,7 +50,7 @@ def load_runs(storage: Storage, table: str, by: str) -> dict[PartitionKey, Runs]
     Raises:
         TransientError: the store did not answer.
     """
-    store, problem = intent_store(storage, table, ENDED_FOLDER), None
+    store, problem = IntentStore(storage, table, ENDED_FOLDER), None
     for _ in range(TRIES):
         try:
             return _load(store, _files(store, by))
@@ -65,7 +65,7 @@ def load_runs(storage: Storage, table: str, by: str) -> dict[PartitionKey, Runs]
 
 def ended_names(storage: Storage, table: str) -> tuple[str, ...]:
     """Names of all such files, which are others once more was decided. Raises what the store's client does."""
-    return tuple(sorted(intent_store(storage, table, ENDED_FOLDER).ages()))
+    return tuple(sorted(IntentStore(storage, table, ENDED_FOLDER).ages()))
 
 
 def note_ended(storage: Storage, table: str, by: str, places: Places) -> None:
@@ -75,7 +75,7 @@ def note_ended(storage: Storage, table: str, by: str, places: Places) -> None:
         TransientError: the store did not answer; run it again.
     """
     try:
-        store = intent_store(storage, table, ENDED_FOLDER)
+        store = IntentStore(storage, table, ENDED_FOLDER)
         _put(storage, table, store, by, {key: _runs_of(offsets) for key, offsets in places.items()})
         if len(names := _files(store, by)) > MOST_FILES:
             _put(storage, table, store, by, _load(store, names))

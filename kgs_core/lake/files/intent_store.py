@@ -5,16 +5,15 @@ undone by a kill, and does no harm (`lake/rule/combining.py`).
 """
 
 import json
-import os
 import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
-from kgs_core.lake.files.object_store import delete_objects, object_store
+from pyarrow import fs
+
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import FileWritten
@@ -25,44 +24,64 @@ _removals = threading.BoundedSemaphore(8)
 INTENT_SUFFIX = ".json"
 
 
-class IntentStore(Protocol):
-    """The folder of one table's intents. May be used by several threads."""
+class IntentStore:
+    """The folder of one table's intents, or of other small files. May be used by several threads.
+
+    What its methods raise is an `OSError`, also where the store does not answer.
+    """
+
+    def __init__(self, storage: Storage, table: str, folder: str = INTENT_FOLDER) -> None:
+        self._storage = storage
+        self._table = table
+        self._folder = folder
+
+    def _path(self, name: str = "") -> str:
+        return self._storage.path(self._table, f"{self._folder}/{name}").rstrip("/")
 
     def put(self, name: str, data: bytes) -> None:
-        """Make a file.
+        """Make a file; if that fails it may be there, now or later.
 
-        Raises:
-            Exception: the store did not answer; the file may be there, now or later.
+        A kill on a disk leaves at most a file with another ending, which maintenance removes.
         """
+        self._storage.make_folders(self._table, self._folder)
+        files, path = self._storage.filesystem(), self._path(name)
+        written = path if self._storage.is_in_objects else f"{path}#"
+        try:
+            with files.open_output_stream(written) as file:
+                file.write(data)
+            if written != path:
+                files.move(written, path)
+        finally:
+            if written != path:
+                with suppress(OSError):
+                    files.delete_file(written)
 
     def ages(self) -> dict[str, float]:
-        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now.
-
-        Raises:
-            Exception: the store did not answer.
-        """
+        """Name -> seconds since the file was made, by the store's clock for the file and this machine's for now."""
+        found = self._storage.filesystem().get_file_info(fs.FileSelector(self._path(), allow_not_found=True))
+        now = time.time()
+        return {info.base_name: now - info.mtime.timestamp() for info in found if info.is_file}
 
     def read(self, name: str) -> bytes:
         """Contents of a file.
 
         Raises:
             FileNotFoundError: there is none.
-            Exception: the store did not answer.
         """
+        with self._storage.filesystem().open_input_stream(self._path(name)) as file:
+            return bytes(file.read())
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove files, those that are there.
-
-        Raises:
-            Exception: the store did not answer.
-        """
-
-
-def intent_store(storage: Storage, table: str, folder: str = INTENT_FOLDER) -> IntentStore:
-    """The intents of a table, or other small files in a folder of their own."""
-    if storage.is_in_objects:
-        return ObjectIntents(storage, table, folder)
-    return DiskIntents(Path(storage.uri(table), folder))
+        """Remove files, those that are there."""
+        files, problem = self._storage.filesystem(), None
+        for name in names:
+            try:
+                with suppress(FileNotFoundError):
+                    files.delete_file(self._path(name))
+            except PermissionError as e:  # one that somebody else owns keeps none of the others
+                problem = e
+        if problem is not None:
+            raise problem
 
 
 def remove_beside(store: IntentStore, names: Collection[str]) -> None:
@@ -151,72 +170,3 @@ def _path_inside(value: Any, columns: int) -> str:
     if name.startswith(("_", ".")) or len(folders) != columns or not all("=" in folder for folder in folders):
         raise ValueError(value)
     return str(value)
-
-
-class DiskIntents(IntentStore):
-    """Port `IntentStore` on a local disk."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def put(self, name: str, data: bytes) -> None:
-        """See `IntentStore`; a kill leaves at most a file with another ending, which maintenance removes."""
-        self._folder.mkdir(exist_ok=True)
-        temporary = self._folder / f"{name}#"
-        try:
-            temporary.write_bytes(data)
-            temporary.rename(self._folder / name)
-        finally:
-            with suppress(OSError):
-                temporary.unlink()
-
-    def ages(self) -> dict[str, float]:
-        """See `IntentStore`."""
-        found: dict[str, float] = {}
-        now = time.time()
-        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    found[entry.name] = now - entry.stat().st_mtime
-        return found
-
-    def read(self, name: str) -> bytes:
-        """See `IntentStore`."""
-        return (self._folder / name).read_bytes()
-
-    def remove(self, names: Collection[str]) -> None:
-        """See `IntentStore`."""
-        problem: OSError | None = None
-        for name in names:
-            try:
-                (self._folder / name).unlink(missing_ok=True)
-            except OSError as e:  # one that somebody else owns keeps none of the others
-                problem = e
-        if problem is not None:
-            raise problem
-
-
-class ObjectIntents(IntentStore):
-    """Port `IntentStore` in a store of objects."""
-
-    def __init__(self, storage: Storage, table: str, folder: str = INTENT_FOLDER) -> None:
-        self._store = object_store(storage.uri(f"{table}/{folder}"), storage.delta_options())
-
-    def put(self, name: str, data: bytes) -> None:
-        """See `IntentStore`."""
-        self._store.put(name, data, use_multipart=False)
-
-    def ages(self) -> dict[str, float]:
-        """See `IntentStore`."""
-        found = self._store.list().collect()
-        now = time.time()
-        return {str(file["path"]): now - file["last_modified"].timestamp() for file in found}
-
-    def read(self, name: str) -> bytes:
-        """See `IntentStore`."""
-        return bytes(self._store.get(name).bytes())
-
-    def remove(self, names: Collection[str]) -> None:
-        """See `IntentStore`."""
-        if names:
-            delete_objects(self._store, list(names))

@@ -227,10 +227,13 @@ class _ObjectFileSystem(FileSystemHandler):  # type: ignore[misc] # pyarrow has 
     def open_input_file(self, path: str) -> PythonFile:
         return PythonFile(_Object(self._store, path), mode="r")
 
+    def open_input_stream(self, path: str) -> PythonFile:
+        with _told_as_os_error():
+            return PythonFile(io.BytesIO(self._store.get(path).bytes()), mode="r")
+
     def open_output_stream(self, path: str, metadata: object) -> PythonFile:  # noqa: ARG002
         return PythonFile(_Upload(self._store, path), mode="w")
 
-    open_input_stream = open_input_file
     delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _not_offered
 
 

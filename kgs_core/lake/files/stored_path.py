@@ -4,7 +4,6 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -64,17 +63,13 @@ class StoredPath:
 
     def exists(self) -> bool:
         """Whether it is a file."""
-        try:
-            with self._store() as store:
-                store.head(str(self.key))
-        except FileNotFoundError:
-            return False
-        return True
+        with self._files() as files:
+            return bool(files.get_file_info(str(self.key)).is_file)
 
     def read_bytes(self) -> bytes:
         """The file's contents."""
-        with self._store() as store:
-            return bytes(store.get(str(self.key)).bytes())
+        with self._files() as files, files.open_input_stream(str(self.key)) as file:
+            return bytes(file.read())
 
     def read_text(self, encoding: str) -> str:
         """The file's text."""
@@ -82,33 +77,29 @@ class StoredPath:
 
     def write_bytes(self, content: bytes) -> None:
         """Write the file, or replace it."""
-        with self._store() as store:
-            store.put(str(self.key), content)
+        with self._files() as files, files.open_output_stream(str(self.key)) as file:
+            file.write(content)
 
     def glob(self, pattern: str) -> "Iterator[StoredPath]":
         """The files whose names from here on fit, part by part."""
-        with self._store() as store:
-            keys = [PurePosixPath(each["path"]) for each in store.list(str(self.key)).collect()]
+        from pyarrow.fs import FileSelector
+
+        with self._files() as files:
+            found = files.get_file_info(FileSelector(str(self.key), allow_not_found=True, recursive=True))
+        keys = [PurePosixPath(each.path) for each in found]
         depth = len(self.key.parts) + len(PurePosixPath(pattern).parts)
         return (replace(self, key=key) for key in keys if len(key.parts) == depth and key.match(pattern))
 
     @contextmanager
-    def _store(self) -> Iterator[Any]:
-        from obstore.exceptions import BaseError
+    def _files(self) -> Iterator[Any]:
+        from kgs_core.lake.files.object_store import object_file_system  # loads pyarrow
 
         try:
-            yield _connected(self.bucket)
+            yield object_file_system(self.bucket, ())
         except FileNotFoundError:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(self)) from None
-        except (BaseError, PermanentError) as e:
+        except (OSError, PermanentError) as e:
             raise OSError(errno.EIO, one_line(e), str(self)) from e
 
 
 AnyPath = Path | StoredPath
-
-
-@cache
-def _connected(bucket: str) -> Any:
-    from kgs_core.lake.files.object_store import object_store  # loads pyarrow
-
-    return object_store(bucket, {})

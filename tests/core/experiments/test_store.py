@@ -3,14 +3,13 @@
 import threading
 
 import pytest
-from obstore.exceptions import PermissionDeniedError
 
 from bench.results import load_results
 from kgs_core.errors import ConfigError
 from kgs_core.experiments import store
 from kgs_core.experiments.grid import ExperimentRun, Grid, generated, run_here
 from kgs_core.experiments.store import ExperimentFolder, is_generated, stream_of
-from kgs_core.lake.files import stored_path
+from kgs_core.lake.files import object_store
 from kgs_core.lake.files.stored_path import named_path
 from kgs_core.model import TopicPartition
 from kgs_core.simulation.comparison import PUBLISHED, summarize
@@ -114,10 +113,10 @@ def test_names_of_generated_loads_are_exact():
 
 
 def test_a_store_that_does_not_answer_is_told_in_one_line(monkeypatch):
-    def refused(bucket):
-        raise PermissionDeniedError("Generic S3 error: 403\n\nDebug source: ...")
+    def refused(root, options):
+        raise OSError("Generic S3 error: 403\n\nDebug source: ...")
 
-    monkeypatch.setattr(stored_path, "_connected", refused)
+    monkeypatch.setattr(object_store, "object_file_system", refused)
     folder = ExperimentFolder(named_path("s3://bucket/lab"))
     asked = (
         folder.summaries,

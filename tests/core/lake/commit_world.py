@@ -165,7 +165,6 @@ class Writer:
         chance = random.Random(self.world.rng.random())
         self.table._combined = CombinedCommits(log, Turns(chance))
         self.table._combined._intents = WorldIntents(self.request, self.world)
-        self.table._combined._store = lambda: WorldIntents(self.request, self.world)  # type: ignore[method-assign]
         self.table._pace._chance = chance
 
     def _evolve(self) -> None:

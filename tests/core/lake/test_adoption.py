@@ -8,7 +8,7 @@ import pytest
 from kgs_core.errors import ConfigError, UnsafeError
 from kgs_core.lake.delta import delta_lake
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.files.intent_store import encode_intent, intent_store
+from kgs_core.lake.files.intent_store import IntentStore, encode_intent
 from kgs_core.lake.handover import adoption
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
@@ -73,7 +73,7 @@ def test_what_a_killed_consumer_left_to_be_committed_lands_under_no_heir(storage
     table = delta_lake.DeltaLake(sink.lake).open("t_dead_letters")
     position = sink.ids.position(1)
     left = CommitIntent({position: None}, {position: 8}, [batch.dead_letters], looked_at=99)
-    intent_store(storage, "t_dead_letters").put("left.json", encode_intent(left))
+    IntentStore(storage, "t_dead_letters").put("left.json", encode_intent(left))
     assert table.versions([position]) == {position: None}
     adopt(storage)
     heir = Sink(storage, group="h", commit="combined")

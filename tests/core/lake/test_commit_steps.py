@@ -15,7 +15,7 @@ from kgs_core.lake.delta import combined_commit, pace
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
 from kgs_core.lake.delta.log_store import DiskLog
 from kgs_core.lake.delta.table_log import ANEW_S, TableLog
-from kgs_core.lake.files.intent_store import encode_intent, intent_store
+from kgs_core.lake.files.intent_store import IntentStore, encode_intent
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome
@@ -285,7 +285,7 @@ def test_what_was_known_of_others_files_counts_only_for_a_while(storage, monkeyp
     theirs, later = file_of(storage, *THEIRS), combined_commit.time.time() + ANEW_S + 1
     table_id = DeltaTable(storage.uri("t")).metadata().id
     intent = CommitIntent({"c": None}, {"c": 1}, [theirs], looked_at=3, table=str(table_id))
-    intent_store(storage, "t").put("theirs.json", encode_intent(intent))
+    IntentStore(storage, "t").put("theirs.json", encode_intent(intent))
     waiting = _OpenCommit(batch, is_asked=False)
     state = log.looked_at(())
     assert maker._may_make_entry(waiting, lost=False)

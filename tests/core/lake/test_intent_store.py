@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.files.intent_store import INTENT_FOLDER, decode_intent, encode_intent, intent_store, new_name
+from kgs_core.lake.files.intent_store import INTENT_FOLDER, IntentStore, decode_intent, encode_intent, new_name
 from kgs_core.lake.rule.combining import CommitIntent
 from kgs_core.ports import CommitOutcome, FileWritten
 from tests.one_column import file_of, table_at, values_in
@@ -25,7 +25,7 @@ INTENT = CommitIntent(
 
 def test_what_is_put_is_read_until_it_is_removed(storage):
     table_at(storage)
-    store, name = intent_store(storage, "t"), new_name()
+    store, name = IntentStore(storage, "t"), new_name()
     assert store.ages() == {}
     store.put(name, encode_intent(INTENT))
     (age_s,) = store.ages().values()
@@ -72,7 +72,7 @@ def test_writers_pass_over_what_they_cannot_take_and_end_what_is_over(storage):
     """Broken, of a file that is gone, overtaken, of another table: none holds up a commit; one that fits is taken."""
     table = table_at(storage, commits="combined")
     assert table.commit({"a": None}, {"a": 1}, [file_of(storage, 1)]) is CommitOutcome.COMMITTED
-    store, gone = intent_store(storage, "t"), FileWritten("gone.parquet", 7, 5, "{}")
+    store, gone = IntentStore(storage, "t"), FileWritten("gone.parquet", 7, 5, "{}")
     intent = CommitIntent({"b": None}, {"b": 1}, [gone], looked_at=1, table=table._log.metadata.table_id)
     store.put("broken.json", b"{")
     store.put("gone.json", encode_intent(intent))
@@ -87,7 +87,7 @@ def test_writers_pass_over_what_they_cannot_take_and_end_what_is_over(storage):
 
 def test_maintenance_removes_old_intents_and_leaves_young_ones(storage):
     table_at(storage).commit({"a": None}, {"a": 1}, [file_of(storage, 1)])
-    store = intent_store(storage, "t")
+    store = IntentStore(storage, "t")
     for name in ("young.json", "old.json", "old.json#"):
         store.put(name, encode_intent(INTENT))
     for name in ("old.json", "old.json#"):

@@ -81,7 +81,7 @@ class WorldLogStore(LogStore):
 
 
 class WorldIntents(IntentStore):
-    """Port `IntentStore`."""
+    """In place of `IntentStore`."""
 
     def __init__(self, request, world):
         self._request, self._world = request, world
