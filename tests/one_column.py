@@ -13,11 +13,22 @@ SCHEMA = pa.schema([("x", pa.int64())])
 LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
 
 
-def table_at(storage, kind=TableLog, name="t", commits="auto"):
-    """`kind` is the log below the table."""
-    table = DeltaTopicTable(kind(storage, name, SCHEMA, LAKE), commits=commits)
+def handle_of(storage, schema=SCHEMA, kind=TableLog, name="t", commits="auto"):
+    """A table that is asked nothing yet. `kind` is the log below it."""
+    return DeltaTopicTable(kind(storage, name, schema, LAKE), commits=commits)
+
+
+def table_at(storage, kind=TableLog, **more):
+    """A table that is there."""
+    table = handle_of(storage, kind=kind, **more)
     table.create()
     return table
+
+
+def fill(storage, table, commits):
+    """So many commits of a row each, which move position a."""
+    for n in range(commits):
+        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
 
 
 def batch_of(*values):

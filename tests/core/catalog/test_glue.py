@@ -48,19 +48,6 @@ def orders(**more):
     return entry("bronze.orders", **more)
 
 
-def test_two_at_once_make_one(server, catalog):
-    server.databases.add("bronze")
-    other = opened(server)
-
-    def faster(action):
-        if action == "CreateTable":
-            server.before = lambda _: None
-            other.register(orders())
-
-    server.before = faster
-    assert catalog.register(orders()) is Registration.UNCHANGED
-
-
 def test_a_lost_reply_is_no_second_table(server, catalog):
     server.databases.add("bronze")
     server.lost_replies = 1

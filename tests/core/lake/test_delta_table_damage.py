@@ -13,13 +13,7 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import CommitOutcome
 from tests.meanwhile import at_once
-from tests.one_column import file_of, table_at, values_in
-
-
-def fill(storage, table, commits):
-    """So many commits of a row each, which move position a."""
-    for n in range(commits):
-        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
+from tests.one_column import file_of, fill, table_at, values_in
 
 
 @pytest.mark.parametrize("damage", [os.remove, lambda path: os.truncate(path, 1)], ids=["gone", "cut"])

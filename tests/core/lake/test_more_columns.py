@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from kgs_core.errors import UnsafeError
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.table_log import TableLog
@@ -41,13 +40,6 @@ def test_a_column_that_a_rule_has_gained_is_added_and_a_consumer_of_the_old_rule
     assert new.ingest({0: (4, 8), 1: (0, 3)}) is CommitOutcome.COMMITTED
     assert old.ingest({1: (3, 9)}) is CommitOutcome.COMMITTED
     assert old.assert_exact(2) == {0: 8, 1: 9}
-
-
-def test_without_evolve_a_column_that_the_table_lacks_is_refused_with_the_way_out(storage):
-    Sink(storage).started(1)
-    with pytest.raises(UnsafeError, match=r"partition_too is missing: fix the schema .* evolve: add_columns"):
-        sink(storage, NEW, evolve="none")
-    assert columns_of(storage) == ["n"]
 
 
 def test_of_columns_removed_and_in_another_order_rows_are_null_or_found_by_name(storage):

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.delta.delta_table import DeltaTopicTable
-from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import schema_of
 from kgs_core.lake.files.storage import Storage
-from tests.one_column import LAKE
+from tests.one_column import table_at
 
 SCHEMA = schema_of(
     {
@@ -98,8 +96,7 @@ os._exit(0)
 def test_readers_that_skip_files_find_every_row(tmp_path):
     """In a process of its own, for deltalake's pyarrow reader may abort its own."""
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
-    table.create()
+    table = table_at(storage, schema=SCHEMA)
     for n, row in enumerate(ROWS):
         table.commit({"a": n or None}, {"a": n + 1}, [written(tmp_path, [row | {"n": n}])])
     command = [sys.executable, "-c", READER, storage.uri("t")]
@@ -136,8 +133,7 @@ def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
     """With 18 digits deltalake's compaction makes both bounds the whole number above, and all readers find nothing."""
     schema = schema_of({"n": "int", "d": f"decimal({digits},2)"})
     storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(TableLog(storage, "t", schema, LAKE))
-    table.create()
+    table = table_at(storage, schema=schema)
     for n, value in enumerate(values):
         batch = pa.RecordBatch.from_pylist([{"n": n, "d": Decimal(value)}], schema=schema)
         table.commit({"a": n or None}, {"a": n + 1}, [write_table(storage, "t", [batch], schema)])

@@ -6,8 +6,6 @@ import io
 import json
 import math
 import os
-import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,12 +15,9 @@ from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
 from kgs_core.errors import TransientError
-from kgs_core.lake.delta.delta_table import DeltaTopicTable
-from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import MAX_STRING_STATISTIC, write_table
 from kgs_core.lake.files.row_schema import TIMESTAMP
 from kgs_core.lake.files.storage import Storage
-from tests.one_column import LAKE
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 COLUMNS = {
@@ -36,7 +31,6 @@ COLUMNS = {
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
 ROWS = st.lists(st.fixed_dictionaries({name: st.none() | values for name, (_, values) in COLUMNS.items()}), max_size=12)
-NEAR_NOW = st.integers(-(10**15), 2 * 10**15)
 
 
 def batch_of(rows):
@@ -93,32 +87,6 @@ def _encodable(text):
     return None if text is None else text.encode("utf-8", "ignore").decode()
 
 
-@given(st.lists(NEAR_NOW, min_size=1, max_size=8))
-def test_times_are_bounded_within_a_millisecond(folder, values):
-    _, stats = written(folder, batch_of([{"timestamp": v} for v in values]))
-    assert 0 <= min(values) - ticks(stats["minValues"]["timestamp"]) < 1000
-    assert 0 <= ticks(stats["maxValues"]["timestamp"]) - max(values) < 1000
-
-
-def test_statistics_of_an_ordinary_file(tmp_path):
-    rows = [
-        {"long": 2, "string": "b", "date": dt.date(987, 1, 2), "timestamp": dt.datetime(987, 1, 2, tzinfo=dt.UTC)},
-        {"long": -1, "double": 0.5, "date": dt.date(2026, 1, 31), "timestamp": dt.datetime(2026, 1, 1, tzinfo=dt.UTC)},
-    ]
-    file, stats = written(tmp_path, batch_of(rows))
-    assert stats == {
-        "numRecords": 2,
-        "minValues": {
-            "long": -1, "string": "b", "double": 0.5, "date": "0987-01-02", "timestamp": "0987-01-02T00:00:00.000Z"
-        },
-        "maxValues": {
-            "long": 2, "string": "b", "double": 0.5, "date": "2026-01-31", "timestamp": "2026-01-01T00:00:00.000Z"
-        },
-        "nullCount": {"long": 0, "int": 2, "string": 1, "double": 1, "boolean": 2, "timestamp": 0, "date": 0},
-    }  # fmt: skip
-    assert file.size == os.path.getsize(tmp_path / "t" / file.path)
-
-
 UNBOUNDED = [
     {"timestamp": dt.datetime.max.replace(tzinfo=dt.UTC)},  # rounded up it would lie in the year 10000
     {"timestamp": 2**63 - 1},
@@ -143,46 +111,6 @@ def test_bounds_of_long_texts_are_cut_outwards(tmp_path, tail):
     assert stats["minValues"] == {"string": text[:MAX_STRING_STATISTIC]}
     assert stats["maxValues"]["string"] >= text
     assert len(stats["maxValues"]["string"]) <= len(text)
-
-
-def test_reader_that_skips_files_finds_every_row(tmp_path):
-    """deltalake's pyarrow reader takes a bound that is missing beside others for null, and skips the file."""
-    storage = Storage(str(tmp_path))
-    table = DeltaTopicTable(TableLog(storage, "t", SCHEMA, LAKE))
-    table.create()
-    usual = {"long": 1, "string": "a", "double": 1.5, "boolean": True, "timestamp": 1_001, "date": 20_000}
-    rows = [usual, usual | {"string": "b" * 50}, {"string": "c"}, *(usual | row for row in UNBOUNDED)]
-    for n, row in enumerate(rows):
-        file, _ = written(tmp_path, batch_of([row | {"int": n}]))
-        table.commit({"a": n or None}, {"a": n + 1}, [file])
-    wanted = [
-        (n, column, value)
-        for n, row in enumerate(rows)
-        for column, value in {**row, "int": n}.items()
-        if column not in ("timestamp", "date") and value == value  # noqa: PLR0124 - NaN equals nothing
-    ]
-    found = _filtered(storage.uri("t"), [(column, value) for _, column, value in wanted])
-    assert [w for w, numbers in zip(wanted, found, strict=True) if w[0] not in numbers] == []
-    assert [numbers for w, numbers in zip(wanted, found, strict=True) if w[1] == "int"] == [
-        [n] for n in range(len(rows))
-    ]
-
-
-def _filtered(uri, filters):
-    """Column `int` of the rows that pass each filter; in a process of its own, for that reader may abort its own."""
-    code = """
-import json, os, sys
-import pyarrow.dataset
-from deltalake import DeltaTable
-
-uri, filters = json.loads(sys.argv[1])
-dataset = DeltaTable(uri).to_pyarrow_dataset()
-found = [dataset.to_table(["int"], filter=pyarrow.dataset.field(c) == v)["int"].to_pylist() for c, v in filters]
-print(json.dumps(found), flush=True)
-os._exit(0)
-"""
-    command = [sys.executable, "-c", code, json.dumps([uri, filters])]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
 
 
 def test_dictionary_is_given_up_where_values_do_not_come_again(tmp_path):

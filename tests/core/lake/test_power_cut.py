@@ -29,7 +29,7 @@ from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import CommitOutcome, TableLayout
 from tests.core.lake.losing_disk import LosingDisk, Moment, after_the_cut
-from tests.one_column import LAKE, SCHEMA, batch_of, file_of, table_at, values_in
+from tests.one_column import LAKE, SCHEMA, batch_of, file_of, fill, handle_of, table_at, values_in
 
 COMMITS = 4
 
@@ -60,6 +60,7 @@ def newest_file(storage):
     return max(Path(storage.path("t")).glob("*.parquet"), key=os.path.getmtime)
 
 
+FILE = "file .*, which log entry 0*4.json added, is missing or not whole"
 DAMAGE = {
     "newest entry empty": (lambda s: cut(entry(s, 4)), "log entry 0*4.json is empty"),
     "newest entry half": (lambda s: cut(entry(s, 4), 100), "log entry 0*4.json is not whole"),
@@ -72,25 +73,16 @@ DAMAGE = {
     "checkpoint half": (lambda s: cut(checkpoint(s), 50), "checkpoint 0*4.checkpoint.parquet cannot be read"),
     "checkpoint empty": (lambda s: cut(checkpoint(s)), "checkpoint 0*4.checkpoint.parquet cannot be read"),
     "checkpoint gone": (lambda s: checkpoint(s).unlink(), "checkpoint 0*4.checkpoint.parquet, which .* is missing"),
-    "file gone": (
-        lambda s: newest_file(s).unlink(),
-        "file .*, which log entry 0*4.json added, is missing or not whole",
-    ),
-    "file empty": (lambda s: cut(newest_file(s)), "file .*, which log entry 0*4.json added, is missing or not whole"),
-    "file half": (
-        lambda s: cut(newest_file(s), 30),
-        "file .*, which log entry 0*4.json added, is missing or not whole",
-    ),
-    "file of zeros": (lambda s: zeroed(newest_file(s)), "file .*, which log entry 0*4.json added, is missing or not"),
-    "file behind a checkpoint": (
-        lambda s: (checkpoint(s), cut(newest_file(s))),
-        "file .*, which log entry 0*4.json added, is missing or not whole",
-    ),
+    "file gone": (lambda s: newest_file(s).unlink(), FILE),
+    "file empty": (lambda s: cut(newest_file(s)), FILE),
+    "file half": (lambda s: cut(newest_file(s), 30), FILE),
+    "file of zeros": (lambda s: zeroed(newest_file(s)), FILE),
+    "file behind a checkpoint": (lambda s: (checkpoint(s), cut(newest_file(s))), FILE),
 }
 LOOKS = {
-    "create": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).create(),
-    "versions": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).versions(["a"]),
-    "commit": lambda s: DeltaTopicTable(TableLog(s, "t", SCHEMA, LAKE)).commit({"a": 4}, {"a": 5}, [file_of(s, 9)]),
+    "create": lambda s: handle_of(s).create(),
+    "versions": lambda s: handle_of(s).versions(["a"]),
+    "commit": lambda s: handle_of(s).commit({"a": 4}, {"a": 5}, [file_of(s, 9)]),
     "open": lambda s: DeltaLake(LakeSettings(root=s.root)).open("t").versions(["a"]),
     "audit": lambda s: DeltaLake(LakeSettings(root=s.root)).pin("t"),
     "maintenance": lambda s: maintain_table(s, "t", 24),
@@ -105,9 +97,8 @@ def raise_all(findings):
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_torn_table_is_named_wherever_it_is_opened(storage, what):
-    table, (damage, words) = table_at(storage), DAMAGE[what]
-    for n in range(COMMITS):
-        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
+    damage, words = DAMAGE[what]
+    fill(storage, table_at(storage), COMMITS)
     damage(storage)
     before = sorted(os.listdir(storage.path("t", "_delta_log")))
     for look in LOOKS.values():
@@ -119,9 +110,7 @@ def test_torn_table_is_named_wherever_it_is_opened(storage, what):
 
 @pytest.mark.parametrize("size", [0, 10])
 def test_half_note_of_the_newest_checkpoint_is_passed_over(storage, size):
-    table = table_at(storage)
-    for n in range(COMMITS):
-        table.commit({"a": n or None}, {"a": n + 1}, [file_of(storage, n)])
+    fill(storage, table_at(storage), COMMITS)
     checkpoint(storage)
     cut(Path(storage.path("t", "_delta_log/_last_checkpoint")), size)
     assert table_at(storage).versions(["a"]) == {"a": COMMITS}

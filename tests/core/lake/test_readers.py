@@ -28,7 +28,11 @@ COLUMNS = {
     "raw": "binary",
 }
 WANTED = ["_partition", "_offset", *COLUMNS, "_timestamp_day"]
-TEXTS = [None, "plain", "a/b", "a:b", "a%3Ab", "Zürich ü", "q?#&+;,", "..", "'\"\\", "😀", "a=b", "NULL", "null"]
+TEXTS = [
+    None, "plain", "a/b", "a:b", "a%3Ab", "Zürich ü", "q?#&+;,", "..", "'\"\\", "😀", "a=b", "NULL", "null", "a%b",
+    "日本", "e\u0301", "tab\t", "nul\x00", ".", "~", "!$@()", "<>|", "[x]{y}^", "new\nline", " lead", "trail ", "None",
+    "ü" * 20,
+]  # fmt: skip
 VALUES: list[dict[str, Any]] = [
     {
         "s": text,
