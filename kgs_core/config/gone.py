@@ -48,6 +48,7 @@ GONE: Mapping[str, str] = {
     "registry.timeout_s": "leave it out; it is 5 s",
     "topics.latest_by_key": "write newest_rows",
     "topics.newest_rows.tombstones": "write deletes: remove where it was delete; ignore stays",
+    "topics.z_order_by": "leave it out; write sort_by, or order the table by Spark's OPTIMIZE ... ZORDER BY",
     "spark.master": "write spark.settings: {spark.master: ...}",
 }
 """Name in kgs.yaml, for a value that is gone with `=value` -> what to do."""

@@ -39,14 +39,12 @@ class TableLayout:
         description: of the table; used when it is made.
         comments: column -> words about it; likewise.
         target_file_bytes: size of the files that upkeep makes; None: the library's own.
-        z_order_by: columns that upkeep orders rows by, all at once; none: it joins small files only.
     """
 
     partition_by: tuple[str, ...] = ()
     description: str | None = None
     comments: Mapping[str, str] = field(default_factory=dict)
     target_file_bytes: int | None = None
-    z_order_by: tuple[str, ...] = ()
 
 
 PLAIN = TableLayout()

@@ -16,7 +16,6 @@ def rules_of(rule: Rule, edition: int) -> list[Mapping[str, Any]]:
         "partition_by": (rule.layout, [column]),
         "max_files_per_batch": (rule.layout == "partition few", 1),
         "sort_by": (rule.sorted, ["_timestamp"]),
-        "z_order_by": (rule.sorted, ["_offset"]),
         "route": (rule.route, {"column": column, "tables": sides_of(column, edition)}),
         "topic_column": (rule.shared, "topic"),
         "newest_rows": (

@@ -75,7 +75,6 @@ class TopicRule(Section):
     partition_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
     max_files_per_batch: Annotated[int, Field(ge=1, le=100)] = 20
     sort_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    z_order_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
     target_file_bytes: Annotated[int, Field(ge=1_000_000, le=10_000_000_000)] | None = Field(
         default=None, description="give a whole number from 1000000 to 10000000000 (bytes), or null"
     )
@@ -111,13 +110,6 @@ class TopicRule(Section):
         if problem := problem_of_names(columns):
             raise ValueError(problem)
         return columns
-
-    @field_validator("z_order_by")
-    @classmethod
-    def _delta_can_order_by(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in names if "." in name or "`" in name]:
-            raise ValueError(f"'{wrong[0]}': rows cannot be ordered by a part of a column, or a name with . or `")
-        return names
 
     @field_validator("start")
     @classmethod

@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kgs_core.errors import UnsafeError, one_line
-from kgs_core.lake.delta.delta_optimize import rearrange
+from kgs_core.lake.delta.delta_optimize import compact
 from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.delta.whole_table import flush_from, opened_table
 from kgs_core.lake.files.intent_store import IntentStore
@@ -71,7 +71,7 @@ def _compact(storage: Storage, name: str, layout: TableLayout) -> list[str]:
     """The steps that only rearrange. One that fails is reported and changes nothing: the next run does it."""
     problems: list[str] = []
     steps: dict[str, Callable[[DeltaTable], object]] = {
-        "Z-order" if layout.z_order_by else "compaction": lambda table: rearrange(table, layout),
+        "compaction": lambda table: compact(table, layout.target_file_bytes),
         "checkpoint": lambda table: table.create_checkpoint(),
         "log clean-up": lambda table: table.cleanup_metadata(),
     }

@@ -44,7 +44,7 @@ def table_schema(rule: TopicRule, given: pa.Schema) -> pa.Schema:
         if column.unit is not None:
             found = found.append(pa.field(column.name, pa.date32() if column.unit == "day" else pa.string()))
     partitions = {column.name for column in rule.partition_columns}
-    for key, names in (("sort_by", rule.sort_by), ("z_order_by", rule.z_order_by), ("comments", rule.comments)):
+    for key, names in (("sort_by", rule.sort_by), ("comments", rule.comments)):
         for name in names:
             if name not in found.names:
                 raise ValueError(f"{key}: there is no column '{name}'; there are {', '.join(found.names)}")
@@ -290,4 +290,4 @@ _GROWTH = np.array([3 if byte > 127 or len(_escaped(chr(byte))) > 1 else 1 for b
 def layout_of(rule: TopicRule) -> TableLayout:
     """The layout of a rule's table."""
     names = tuple(column.name for column in rule.partition_columns)
-    return TableLayout(names, rule.description, rule.comments, rule.target_file_bytes, rule.z_order_by)
+    return TableLayout(names, rule.description, rule.comments, rule.target_file_bytes)

@@ -20,7 +20,7 @@ from kgs_core.lake.files.storage import Storage
 from kgs_core.ports import FileWritten
 
 FILE_ENDING = ".snappy.parquet"
-"""Of the files of batches. Those that compaction and Z-order make of them have another."""
+"""Of the files of batches. Those that compaction makes of them have another."""
 MAX_STRING_STATISTIC = 32
 DICTIONARY_BYTES = 16_384
 """Where a column's dictionary is given up: one that has outgrown this has mostly values that never come again, and

@@ -80,7 +80,7 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
     assert found == [
         "topics[0].zzz: unknown key: the keys here are topic, pattern, not, table, format, schema, avro_schema, "
         "unknown_fields, key_format, key_schema, key_prefix, headers, topic_column, transform, transform_arrow, rows, "
-        "evolve, on_error, max_bad_share_percent, start, partition_by, max_files_per_batch, sort_by, z_order_by, "
+        "evolve, on_error, max_bad_share_percent, start, partition_by, max_files_per_batch, sort_by, "
         "target_file_bytes, description, comments, newest_rows, route, complete_hours, mask, keep",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, catalog, "

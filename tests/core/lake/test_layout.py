@@ -92,20 +92,6 @@ def test_days_of_any_time_are_those_of_python_or_null(us):
     assert found[0][0] == (wanted if us is not None else {})
 
 
-@pytest.mark.parametrize("layout", [{"partition_by": ["s"], "z_order_by": ["i", "x"]}, {"z_order_by": ["i"]}])
-def test_z_order_is_done_where_enough_is_new(tmp_path, layout):
-    log = {0: [{"s": s, "i": n % 3, "x": n / 7} for n in range(4) for s in ("a/~", "b", None)]}
-    sink = LayoutSink(tmp_path, log, **layout).started()
-    sink.drain(6)
-    before, values = sink.rows(), 3 if "partition_by" in layout else 1
-    upkeep = maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))
-    assert (upkeep.problem, upkeep.files) == (None, (2 * values, values))
-    assert sink.rows() == before
-    version = DeltaTable(sink.storage.uri("t")).version()
-    assert maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule)).files == (values, values)
-    assert DeltaTable(sink.storage.uri("t")).version() == version, "what is in order is left alone"
-
-
 def test_target_file_size_is_that_of_maintenance(tmp_path):
     text = np.random.default_rng(1).bytes(200_000).hex()
     sink = LayoutSink(tmp_path, {0: [{"s": text}] * 6}, target_file_bytes=1_000_000).started()
@@ -162,7 +148,7 @@ def test_table_of_another_layout_is_refused(tmp_path, made, wanted, words):
         ({"partition_by": ["day(s)"]}, "is not a timestamp but string"),
         ({"sort_by": ["nope"]}, "sort_by: there is no column 'nope'"),
         ({"sort_by": ["s"], "partition_by": ["s"]}, "sort_by: column 's' has no order inside a file"),
-        ({"z_order_by": ["_headers"]}, "z_order_by: column '_headers' has no order"),
+        ({"sort_by": ["_headers"]}, "sort_by: column '_headers' has no order"),
         ({"comments": {"nope": "x"}}, "comments: there is no column 'nope'"),
     ],
 )

@@ -18,7 +18,7 @@ def rules(*more):
         ("rows: filter", "rows: one_to_one", "rows"),
         ("evolve: none, format: json, schema: {a: int}", "evolve: widen, format: json, schema: {a: int}", "evolve"),
         ("partition_by: ['day(_timestamp)']", "partition_by: []", "partition_by"),
-        ("z_order_by: [_offset]", "target_file_bytes: 2000000", "z_order_by, target_file_bytes"),
+        ("rows: one_to_one", "target_file_bytes: 2000000", "target_file_bytes"),
         ("headers: {a: x}", "headers: {b: x}", "headers"),
         ("key_format: string", "key_format: raw", "key_format, key_schema and key_prefix"),
         ("topic_column: topic", "topic_column: name", "topic_column"),

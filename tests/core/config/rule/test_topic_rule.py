@@ -176,15 +176,6 @@ def test_a_start_instant_is_exact_to_the_millisecond():
     assert start_timestamp_ms("timestamp:2026-01-31T01:00:00.123+01:00") == 1_769_817_600_123
 
 
-@pytest.mark.parametrize("name", ["a.b", "a`b"])
-def test_what_rows_cannot_be_ordered_by_is_refused_as_the_rule_is_read(problems_of, name):
-    told = f"'{name}': rows cannot be ordered by a part of a column, or a name with . or `"
-    rule = f"{{topic: t, format: json, schema: {{'{name}': int}}, z_order_by: ['{name}']}}"
-    (found,) = problems_of(topics=rules(rule))
-    assert told in found
-    assert problems_of(topics=rules(f"{{topic: t, format: json, schema: {{'{name}': int}}}}")) == []
-
-
 @pytest.mark.parametrize("name", [name for name, each in FORMATS.items() if each.columns is not None])
 @pytest.mark.parametrize(
     ("latest", "words"),
