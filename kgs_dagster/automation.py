@@ -1,10 +1,9 @@
-"""Automation by the clock or after a failure: the look at the lake, upkeep, audit, word of runs that failed or died.
+"""Automation by the clock: the look at the lake, upkeep, audit, the end of runs that died.
 
 The sensors of the control loop live in `sensors`.
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -16,12 +15,12 @@ from pydantic import TypeAdapter, ValidationError
 from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
 from kgs_dagster.assets.side_tables import beside_events
-from kgs_dagster.assets.topics import Retentions, retentions_of, topic_events
+from kgs_dagster.assets.topics import topic_events
 from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
 from kgs_dagster.jobs.shape import Job
-from kgs_dagster.launch import CONSUMER, DagsterFleet, attempt_of
+from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import NOT_ENDED
 from kgs_dagster.settings import GroupConfig
 from kgs_dagster.turn import Turn
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 60
 CLOSE_EVERY_S = 30
-ASK_EVERY_S = 900.0
-ASK_TIMEOUT_S = 3.0
-TELL_EVERY_S = 10
 MAINTENANCE_CRON = "17 * * * *"
 """Consumers may commit several files a second: a table that is left alone for a day is slow to open."""
 AUDIT_CRON = "37 3 * * *"
@@ -41,7 +37,6 @@ CATALOG_CRON = "4,19,34,49 * * * *"
 PRUNE_CRON = "7 4 * * *"
 Look = Callable[[], "LakeSnapshot"]
 _CURSOR = TypeAdapter(dict[str, Seen])
-_log = logging.getLogger(__name__)
 
 
 def scheduled_jobs(group: GroupConfig) -> dict[str, Job]:
@@ -76,17 +71,15 @@ def lake_sensor(
     group: GroupConfig,
     look: Look | None = None,
     clock: Callable[[], float] = time.time,
-    retentions: Callable[[Sequence[str]], Retentions] | None = None,
     audit: Job | None = None,
 ) -> dg.SensorDefinition:
     """Looks at every table once a minute, and records what has changed. Needs no run: nothing is computed.
 
     Args:
         look: sees it; None: as `kgs status` does.
-        retentions: tells how long topics keep records; None: Kafka is asked now and then.
         audit: asked for once, when there is something to audit: else its checks would say nothing until the night.
     """
-    see, keep = look or _lake_look(group), retentions or _Retentions(group)
+    see = look or _lake_look(group)
     turn = Turn()
 
     @dg.sensor(
@@ -103,10 +96,9 @@ def lake_sensor(
             if hung := turn.hung:
                 context.log.error(f"{hung}: this one goes past it")
             snapshot = see()
-            kept = keep([table.topic for table in snapshot.tables])
         before, now = _load_seen(context.cursor), clock()
         events, after = lake_events(group, snapshot, before, now)
-        observed, topics = topic_events(group, snapshot, kept, before, now)
+        observed, topics = topic_events(group, snapshot, before, now)
         beside, sides = beside_events(group, snapshot, before, now)
         events, after = [*events, *beside, *observed], {**after, **sides, **topics}
         summary = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
@@ -154,44 +146,6 @@ def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
     return sensor
 
 
-def run_failure_sensor(group: GroupConfig, jobs: Sequence[Job]) -> dg.SensorDefinition:
-    """Says of every failed run, in one line, what failed and why: in the log of the code location and on the tick."""
-
-    @dg.run_failure_sensor(
-        name=f"run_failure_sensor{group.suffix}",
-        monitored_jobs=list(jobs),
-        minimum_interval_seconds=TELL_EVERY_S,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Logs an error for every failed run of the group.",
-    )
-    def sensor(context: dg.RunFailureSensorContext) -> dg.SkipReason:
-        line = f"group {group.name}: {_who(context.dagster_run)} failed: {_why(context)}"
-        _log.error(line)
-        context.log.error(line)
-        return dg.SkipReason(line)
-
-    return sensor
-
-
-def _who(run: dg.DagsterRun) -> str:
-    consumer, attempt = run.tags.get(CONSUMER), attempt_of(run.tags)
-    what = f"consumer {consumer}" if consumer else run.job_name
-    return f"{what} (attempt {attempt}, run {run.run_id})" if attempt else f"{what} (run {run.run_id})"
-
-
-def _why(context: dg.RunFailureSensorContext) -> str:
-    for event in context.get_step_failure_events():
-        data = event.step_failure_data
-        if data.user_failure_data is not None and data.user_failure_data.description:
-            return data.user_failure_data.description
-        error = data.error
-        while error is not None and error.cause is not None:  # Dagster's own error is around the one that counts
-            error = error.cause
-        if error is not None:
-            return error.message.strip()
-    return context.failure_event.message or "no reason given: see the run's log"
-
-
 def _lake_look(group: GroupConfig) -> Look:
     """Keeps what it has read of the tables' logs from look to look; a restart costs one slower look."""
     views: list[LakeView] = []
@@ -204,24 +158,6 @@ def _lake_look(group: GroupConfig) -> Look:
         return views[0].snapshot()
 
     return look
-
-
-class _Retentions:
-    """Asks Kafka for topics' settings, seldom: they hardly ever change."""
-
-    def __init__(self, group: GroupConfig) -> None:
-        self._group = group
-        self._asked: dict[str, str] = {}
-        self._due_s = float("-inf")
-
-    def __call__(self, topics: Sequence[str]) -> Retentions:
-        from kgs_core.kafka.admin import admin_of
-
-        if topics and (time.monotonic() >= self._due_s or not self._asked.keys() >= set(topics)):
-            self._due_s = time.monotonic() + ASK_EVERY_S
-            admin = admin_of(self._group.settings, ASK_TIMEOUT_S)
-            self._asked = dict.fromkeys(topics, "") | retentions_of(topics, admin.topic_config)
-        return {topic: kept for topic, kept in self._asked.items() if kept}
 
 
 def _load_seen(cursor: str | None) -> Mapping[str, Seen]:

@@ -14,26 +14,21 @@ from kgs_dagster.assets.control_loop import control_loop_assets
 from kgs_dagster.assets.experiment_reports import report_assets
 from kgs_dagster.assets.experiments import experiment_assets
 from kgs_dagster.assets.lake import lake_assets
-from kgs_dagster.assets.latest import latest_assets
-from kgs_dagster.assets.side_tables import side_assets
+from kgs_dagster.assets.side_tables import beside_assets
 from kgs_dagster.automation import (
     AUDIT_CRON,
     lake_sensor,
     lost_runs_sensor,
-    run_failure_sensor,
     schedule,
     scheduled_jobs,
 )
 from kgs_dagster.checks.bad_records import bad_records_checks
-from kgs_dagster.checks.control_loop import control_loop_checks
 from kgs_dagster.checks.group_alerts import group_alert_checks
 from kgs_dagster.checks.lake import lake_checks
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
 from kgs_dagster.jobs.bill import bill_job, bill_schedule
 from kgs_dagster.jobs.consumer import consumer_job, spark_resources
 from kgs_dagster.jobs.experiments import experiment_jobs
-from kgs_dagster.jobs.lake import latest_by_key_job
-from kgs_dagster.jobs.plan_group import plan_group_job
 from kgs_dagster.jobs.rebalance import rebalance_job
 from kgs_dagster.jobs.redrive import redrive_job
 from kgs_dagster.jobs.shape import Job
@@ -42,7 +37,7 @@ from kgs_dagster.resources import control_resources
 from kgs_dagster.sensors.complete_hours import complete_hours_sensor, hours_assets
 from kgs_dagster.sensors.partition_load import partition_load_sensor
 from kgs_dagster.sensors.workloads import workloads_sensor
-from kgs_dagster.settings import GroupConfig, experiment_settings, owners
+from kgs_dagster.settings import GroupConfig, experiment_settings
 from kgs_dagster.settings import groups as configured_groups
 
 __all__ = ["build_defs", "defs"]
@@ -68,18 +63,15 @@ def build_defs(
     return dg.Definitions.merge(*parts) if parts else dg.Definitions()
 
 
-def _owned(assets: Sequence[Asset], group: GroupConfig | None = None) -> list[Asset]:
-    """Assets with what a user looks for them by: who is asked about them, and whose they are."""
-    named, tags = owners(), {GROUP: group.name} if group is not None else {}
-    return list(
-        dg.map_asset_specs(lambda spec: spec.replace_attributes(owners=named, tags={**spec.tags, **tags}), assets)
-    )
+def _tagged(assets: Sequence[Asset], group: GroupConfig) -> list[Asset]:
+    """Assets with what a user looks for them by: whose they are."""
+    return list(dg.map_asset_specs(lambda spec: spec.replace_attributes(tags={**spec.tags, GROUP: group.name}), assets))
 
 
 def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
     settings = experiment_settings()
     return dg.Definitions(
-        assets=_owned([*experiment_assets(settings), *report_assets()]),
+        assets=[*experiment_assets(settings), *report_assets()],
         jobs=experiment_jobs(),
         sensors=[workloads_sensor()],
         resources={EXPERIMENT_RESOURCE: overrides.get(EXPERIMENT_RESOURCE, ExperimentResource())},
@@ -94,17 +86,14 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     scheduled = scheduled_jobs(group)
     control_jobs: list[Job] = [rebalance_job(group), consumer_job(group, resources)] if group.is_controlled_here else []
     daily = bill_job(group)
-    derived = latest_by_key_job(group)
-    by_hand: list[Job] = [redrive_job(group), plan_group_job(group), *([derived] if derived is not None else [])]
-    jobs: list[Job] = [*control_jobs, *scheduled.values(), *by_hand, daily]
+    jobs: list[Job] = [*control_jobs, *scheduled.values(), redrive_job(group), daily]
     hours = hours_assets(group)
     common = dg.Definitions(
-        assets=_owned(
+        assets=_tagged(
             [
                 *lake_assets(group),
                 *hours,
-                *side_assets(group),
-                *latest_assets(group),
+                *beside_assets(group),
                 *catalog_assets(group),
                 bill_asset(group),
             ],
@@ -116,7 +105,6 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
         sensors=[
             lake_sensor(group, audit=scheduled[AUDIT_CRON]),
             lost_runs_sensor(group),
-            run_failure_sensor(group, jobs),
             *([complete_hours_sensor(group)] if hours else []),
         ],
         resources=resources,
@@ -124,8 +112,8 @@ def _group_defs(group: GroupConfig, overrides: Mapping[str, Any]) -> dg.Definiti
     if not group.is_controlled_here:
         return common
     control = dg.Definitions(
-        assets=_owned(control_loop_assets(group), group),
-        asset_checks=[control_loop_checks(group), group_alert_checks(group)],
+        assets=_tagged(control_loop_assets(group), group),
+        asset_checks=[group_alert_checks(group)],
         sensors=[partition_load_sensor(group, control_jobs)],
     )
     return dg.Definitions.merge(common, control)

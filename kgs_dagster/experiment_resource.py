@@ -1,10 +1,9 @@
-"""Resource of experiments: where results are kept, and on what experiment runs are computed.
+"""Resource of experiments: where results are kept, and where loads come from.
 
-Folders and masters come from the environment alone, never from the configuration of a run: whoever may launch a run
-must not be able to name a file, or a Spark master whose answers the run would take for Python objects.
+Folders come from the environment alone, never from the configuration of a run: whoever may launch a run must not be
+able to name a file.
 """
 
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,7 @@ from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster.settings import experiment_settings
 
 if TYPE_CHECKING:
-    from kgs_core.experiments.grid import ExperimentRun, Grid
     from kgs_core.experiments.store import ExperimentFolder
-    from kgs_core.simulation.comparison import Replayed
     from kgs_core.simulation.replay import Conditions
     from kgs_core.simulation.workload import Workload
 
@@ -26,7 +23,6 @@ EXPERIMENT_RESOURCE = "kgs_experiment_resource"
 """Name of the resource."""
 POOL = "kgs_experiments"
 """Of runs that compute: the instance says how many of them go at a time."""
-Progress = Callable[[int, int], None]
 
 
 class ExperimentResource(dg.ConfigurableResource[None]):
@@ -81,25 +77,3 @@ class ExperimentResource(dg.ConfigurableResource[None]):
             return generated(stream_of(key)), Conditions(record_latency=self.latency)
         workload, conditions = folder.recorded(key)
         return workload, replace(conditions, record_latency=self.latency)
-
-    def replays(self, grid: "Grid", progress: Progress) -> "Iterator[tuple[ExperimentRun, Replayed]]":
-        """The experiment runs in their order, each as soon as it is there.
-
-        Raises:
-            PermanentError: Spark does not start, or fails.
-        """
-        master = experiment_settings().spark_master
-        if master is not None:
-            yield from zip(grid.runs, _on_spark(master, grid, progress), strict=True)
-            return
-        from kgs_core.experiments.grid import carry_out
-
-        for experiment_run in grid.runs:
-            yield experiment_run, carry_out(grid, experiment_run)
-
-
-def _on_spark(master: str, grid: "Grid", progress: Progress) -> "Sequence[Replayed]":
-    from kgs_core.config.settings import SparkSettings
-    from kgs_core.experiments.spark_runner import run_on_spark
-
-    return run_on_spark(grid, SparkSettings.on(master), progress)

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.errors import ConfigError
-from kgs_core.group.controller.state import Options
-from kgs_core.packing import ALGORITHMS
 from kgs_core.runtime.controller_loop import controller_options
 from kgs_dagster.launch import DagsterFleet
 from kgs_dagster.run_process import claim_run
@@ -36,8 +33,6 @@ class RebalanceConfig(dg.Config):
     )
     reason: str = Field(default="asked for by hand", description="Why it was asked for.")
     attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
-    algorithm: str | None = Field(default=None, description="Instead of packing.algorithm.")
-    dry_run: bool = Field(default=False, description="Only show the plan: nothing is fenced or written.")
     applies_plan: bool = Field(
         default=True,
         description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as the "
@@ -92,33 +87,18 @@ class Rebalance:
 
     @property
     def run(self) -> "RebalanceRun":
-        """The one controller of this run.
-
-        Raises:
-            ConfigError: no such algorithm.
-        """
+        """The one controller of this run."""
         if self._run is None:
             from kgs_core.runtime.rebalance_run import RebalanceRun
 
-            config = self.config
-            options = replace(group_options(self._group, config.algorithm), applies_plan=config.applies_plan)
-            self._run = RebalanceRun(self._group.name, options, config.reference(), self._ports)
+            options = replace(controller_options(self._group.settings), applies_plan=self.config.applies_plan)
+            self._run = RebalanceRun(self._group.name, options, self.config.reference(), self._ports)
         return self._run
 
 
 def rebalance_key(group: GroupConfig) -> str:
     """Name of the resource."""
     return f"rebalance{group.suffix}"
-
-
-def group_options(group: GroupConfig, algorithm: str | None = None) -> Options:
-    """How a group's controller is set up, whoever it is; a ConfigError where there is no such algorithm."""
-    settings, packing = group.settings, group.settings.packing
-    if algorithm is not None:
-        if algorithm not in ALGORITHMS:
-            raise ConfigError([f"algorithm '{algorithm}': use one of {', '.join(ALGORITHMS)}"])
-        packing = packing.model_copy(update={"algorithm": algorithm})
-    return controller_options(settings, packing)
 
 
 @contextmanager

@@ -19,11 +19,7 @@ from kgs_core.system.transform_folder import load_client_settings
 CONFIG = "KGS_CONFIG"
 """Names one kgs.yaml, or several with `os.pathsep` between; a group each."""
 DEFAULT_CONFIG = Path("kgs.yaml")
-OWNERS = "KGS_OWNERS"
-"""Who is asked about an asset: addresses, or teams as `team:NAME`, with commas between."""
 PRUNE_EVENTS = "KGS_PRUNE_EVENTS"
-DEFAULT_OWNERS = ("team:kgs",)
-_OWNER = re.compile(r"team:\S+|[^\s@:]+@[^\s@:]+\.[^\s@:]+")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -70,13 +66,11 @@ class ExperimentSettings:
     Attributes:
         folder: None: `experiments` in the storage of Dagster's instance.
         baselines: what algorithms are compared with, as `find_baseline` takes it.
-        spark_master: where grids run; None: in the process of the run.
         recordings: where files of recorded loads lie; None: none can be registered.
     """
 
     folder: AnyPath | None = None
     baselines: tuple[str, ...] = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
-    spark_master: str | None = None
     recordings: AnyPath | None = None
 
 
@@ -89,14 +83,6 @@ def groups() -> tuple[GroupConfig, ...]:
     named = [Path(path) for path in os.environ.get(CONFIG, "").split(os.pathsep) if path]
     paths = named or [DEFAULT_CONFIG] * DEFAULT_CONFIG.is_file()
     return name_groups([(load_client_settings(path.absolute(), os.environ), path.resolve()) for path in paths])
-
-
-def owners() -> tuple[str, ...]:
-    """Owners of all assets, as Dagster shows them; a ConfigError for what is neither an address nor a team."""
-    found = tuple(owner.strip() for owner in os.environ.get(OWNERS, "").split(",") if owner.strip())
-    if wrong := [owner for owner in found if not _OWNER.fullmatch(owner)]:
-        raise ConfigError([f"{OWNERS}: {wrong[0]!r}: write an e-mail address or team:NAME, several with commas"])
-    return found or DEFAULT_OWNERS
 
 
 def prunes_events() -> bool:
@@ -131,7 +117,7 @@ def runs_are_pods(group: GroupConfig) -> bool:
 
 
 def experiment_settings() -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _SPARK, _RECORDINGS.
+    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _RECORDINGS.
 
     Raises:
         ConfigError: a baseline that there is not, or an address that cannot be.
@@ -145,7 +131,6 @@ def experiment_settings() -> ExperimentSettings:
     return ExperimentSettings(
         _place_named("KGS_EXPERIMENTS"),
         baselines or ExperimentSettings().baselines,
-        os.environ.get("KGS_EXPERIMENTS_SPARK") or None,
         _place_named("KGS_EXPERIMENTS_RECORDINGS"),
     )
 

@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import Protocol, assert_never
 
-from kgs_core.config import PackingSettings, Settings
+from kgs_core.config import Settings
 from kgs_core.config.packing import FIRST_FLAT_OUT
 from kgs_core.errors import FencedError, PortError, TransientError
 from kgs_core.group.controller.machine import begin, step
@@ -80,8 +80,9 @@ class ControlPorts:
     check: Callable[[Write], None] = lambda _: None
 
 
-def controller_options(settings: Settings, packing: PackingSettings) -> Options:
-    """Options of a group's controller that packs by `packing`, whoever runs it."""
+def controller_options(settings: Settings) -> Options:
+    """Options of a group's controller, whoever runs it."""
+    packing = settings.packing
     return Options(
         packing,
         settings.membership,

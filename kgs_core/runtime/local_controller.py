@@ -25,7 +25,7 @@ def look_after(settings: Settings, fleet: ControllerFleet, stop: StopFlag) -> No
         ports = try_until(lambda: _connect(settings, fleet, held), stop, _log.warning)
         if ports is not None:
             _log.info("controller group=%s", settings.group)
-            ControlLoop(settings.group, controller_options(settings, settings.packing), ports).run(stop)
+            ControlLoop(settings.group, controller_options(settings), ports).run(stop)
     _log.info("controller ended group=%s", settings.group)
 
 

@@ -13,17 +13,15 @@ from dataclasses import replace
 
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
-from kgs_core.group.controller.capacity import group_capacity
 from kgs_core.group.controller.desired_state import is_placed
 from kgs_core.group.controller.observer import GroupObserver
-from kgs_core.group.controller.preview import Preview, preview
+from kgs_core.group.controller.preview import preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.group.controller.write_guard import check_owners, check_write
 from kgs_core.group.protocol import Message, Received, Target
 from kgs_core.group.view.events import Measured, Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
-from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.followed_change import Sources, follow_change
@@ -87,19 +85,14 @@ class RebalanceRun:
             failpoint("measured")
         return self._aged(now)
 
-    def look(self, compare: Sequence[str] = ()) -> tuple[GroupObserver, Preview | None]:
-        """What a run would do now. Fences nobody and writes nothing.
+    def observe_measured(self) -> GroupObserver:
+        """As `observe`, and what is written into it.
 
         Raises:
             MeasurementError, PortError: see `measure`.
         """
-        if self._reference.packs:
-            self.measure()  # may take a while
-        watch = self.observe()
-        now = self._clocks.steady()
-        if self._reference.packs:
-            watch = watch.observed(self.measure(), now)
-        return watch, preview(watch.state, now, compare)
+        self.measure()  # may take a while
+        return self.observe().observed(self.measure(), self._clocks.steady())
 
     def observe(self) -> GroupObserver:
         """The group as it is. Fences nobody and writes nothing. A PortError if Kafka fails."""
@@ -110,13 +103,6 @@ class RebalanceRun:
         now = self._clocks.steady()
         watch = GroupObserver.begin(self._options, messages, now, round(self._clocks.wall() * 1000))
         return watch.observed(fleet_seen(self._ports.fleet, watch.state.view), now)
-
-    def capacity(self) -> Capacity:
-        """Learnt and configured capacity, as of now. Fences nobody, writes nothing; PortError if Kafka fails."""
-        watch, measured = self.observe(), self._ports.feed.at(None)
-        if measured is not None:
-            watch = watch.observed(measured, self._clocks.steady())
-        return group_capacity(watch.state)
 
     def assign(self, compare: Sequence[str] = ()) -> Assigned:
         """Fence, read, pack; write the Target and first assignments of a change that is due; unsafe ones never.

@@ -91,10 +91,7 @@ def _consumer_assignment(group: GroupConfig) -> dg.AssetsDefinition:
     def consumer_assignment(context: dg.AssetExecutionContext) -> Events:
         rebalance = rebalance_of(context, group)
         with _failures_named(context):
-            if rebalance.config.dry_run:
-                yield from _planned(key, rebalance)
-            else:
-                yield from _assigned(group, key, rebalance)
+            yield from _assigned(group, key, rebalance)
 
     return consumer_assignment
 
@@ -112,8 +109,6 @@ def _rscore(group: GroupConfig) -> dg.AssetsDefinition:
     def rscore(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         rebalance = rebalance_of(context, group)
         with _failures_named(context):
-            if rebalance.config.dry_run:
-                return dg.MaterializeResult(metadata=figures.of_plan(rebalance.run.look()[1], rebalance.config))
             return dg.MaterializeResult(metadata=figures.of_price(rebalance.run.price()))
 
     return rscore
@@ -137,10 +132,6 @@ def _handover(group: GroupConfig) -> dg.AssetsDefinition:
     )
     def handover(context: dg.AssetExecutionContext) -> Events:
         rebalance = rebalance_of(context, group)
-        if rebalance.config.dry_run:
-            yield dg.MaterializeResult(metadata={"outcome": "dry run: nothing is handed over"})
-            yield from (_passed(key, name, "dry run") for name in (SAFE, OWNERS, DONE))
-            return
         with _failures_named(context):
             try:
                 done = rebalance.run.hand_over()
@@ -182,12 +173,6 @@ def _instants(context: dg.AssetExecutionContext, rebalance: Rebalance, done: Han
     return [rebalance.measured_s, decided_s, begun_s, written_s, started_s, taken_s]
 
 
-def _planned(key: dg.AssetKey, rebalance: Rebalance) -> Events:
-    watch, found = rebalance.run.look(tuple(ALGORITHMS))
-    yield dg.MaterializeResult(metadata=figures.of_plan(found, rebalance.config, watch.state.view.target))
-    yield from (_passed(key, name, "dry run") for name in (COVERED, FITS, SAFE))
-
-
 def _assigned(group: GroupConfig, key: dg.AssetKey, rebalance: Rebalance) -> Events:
     try:
         assigned = rebalance.run.assign(tuple(ALGORITHMS))
@@ -221,8 +206,8 @@ def _safe(key: dg.AssetKey) -> dg.AssetCheckSpec:
     )
 
 
-def _passed(key: dg.AssetKey, name: str, note: str = "") -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(passed=True, asset_key=key, check_name=name, description=note or None)
+def _passed(key: dg.AssetKey, name: str) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(passed=True, asset_key=key, check_name=name)
 
 
 def checked(

@@ -89,30 +89,6 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
     return found | figures | {"assignment": _assignment(target.assignment, before, target.speeds)} | more
 
 
-def of_plan(preview: Preview | None, config: RebalanceConfig, before: Received[Target] | None = None) -> Metadata:
-    """What a dry run shows."""
-    if preview is None:
-        return {"dry_run": True, "outcome": "dry run: there is no measurement to plan by"}
-    plan = preview.plan
-    nothing = preview.held_back or "no other plan is due"
-    due = f"would write it: {preview.reason}" if preview.reason else f"would write nothing: {nothing}"
-    stands = before.message.assignment if before else preview.group.current
-    return {
-        "dry_run": True,
-        "outcome": f"dry run: a run {due}",
-        "asked_because": config.reason,
-        "algorithm": plan.algorithm,
-        "packing_capacity_bytes_per_s": three_digits(plan.capacity),
-        "rscore": three_digits(plan.rscore),
-        "moved_partitions": len(plan.moves),
-        "spares": len(plan.spares),
-        **_loads(plan.target, preview.load.write_speeds()),
-        "assignment": _assignment(plan.target, stands, preview.load.write_speeds()),
-        "moves": _moves(plan.moves),
-        "alternatives": _alternatives(preview),
-    }
-
-
 def of_price(priced: "Priced") -> Metadata:
     """What a change costs."""
     found: Metadata = {"rscore": three_digits(priced.rscore), "moved_partitions": priced.moved}

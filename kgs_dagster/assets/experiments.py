@@ -92,17 +92,17 @@ def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
         kinds={"parquet"},
     )
     def packing_run(context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource) -> None:
+        from kgs_core.experiments.grid import carry_out
+
         folder = kgs_experiment_resource.open(context.instance)
         keys = run_keys(context.partition_keys)
         partitions = {(key.name, key.workload): key.partition for key in keys}
         done, begin = 0, time.monotonic()
 
-        def progress(experiment_runs: int, of: int) -> None:
-            context.log.info(f"Spark has replayed {experiment_runs} of {of} experiment runs")
-
         with failures_named():
             for grid in _grids(kgs_experiment_resource, folder, keys):
-                for experiment_run, replayed in kgs_experiment_resource.replays(grid, progress):
+                for experiment_run in grid.runs:
+                    replayed = carry_out(grid, experiment_run)
                     summary = folder.save_run(replayed, grid.conditions)
                     path = folder.run_file(replayed.workload, experiment_run.name)
                     partition = partitions[experiment_run.name, replayed.workload]

@@ -1,4 +1,4 @@
-"""Tables beside a rule's own: side tables as assets, which its route fills, and what looks see of newest rows, too."""
+"""Tables beside a rule's own as assets: side tables, which its route fills, and newest rows, which consumers keep."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import dagster as dg
 
 from kgs_core.config.rule.routing import text_of
 from kgs_core.reporting.sums import whole_sum
-from kgs_dagster.assets.columns import Source, own_columns
+from kgs_dagster.assets.columns import Source, derived_columns, own_columns
 from kgs_dagster.assets.lake import (
     LakeAsset,
     Seen,
@@ -18,16 +18,16 @@ from kgs_dagster.assets.lake import (
     table_metadata,
     words_of,
 )
-from kgs_dagster.assets.latest import has_columns_of_rule
 from kgs_dagster.settings import GroupConfig
 
 if TYPE_CHECKING:
     from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 
 
-def side_assets(group: GroupConfig) -> list[dg.AssetSpec]:
-    """Every side table with its topics upstream; none where no rule has a route."""
-    return [_spec(group, asset, path) for asset in lake_layout(group) for path in asset.sides]
+def beside_assets(group: GroupConfig) -> list[dg.AssetSpec]:
+    """Every side table with its topics upstream, and newest rows and their history with their table upstream."""
+    sides = [_side_spec(group, asset, path) for asset in lake_layout(group) for path in asset.sides]
+    return sides + [_derived_spec(group, asset, path) for asset in lake_layout(group) for path in asset.derived]
 
 
 def beside_events(
@@ -66,11 +66,11 @@ def beside_events(
             derived = [*named.values()]
             # Topics without records have no table yet
             versions = sum(1 + table.version for table in derived if table.version is not None)
-            record(key, derived, versions, asset.sources if has_columns_of_rule(asset, path) else ())
+            record(key, derived, versions, asset.sources if _has_columns_of_rule(asset, path) else ())
     return events, after
 
 
-def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
+def _side_spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
     route = asset.rule.route
     if route is None:
         raise ValueError("a rule without a route")
@@ -85,6 +85,31 @@ def _spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
         kinds=table_kinds(group),
         metadata=table_metadata(group, asset) | storage_metadata(group, asset.rule, path),
     )
+
+
+def _derived_spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
+    columns = derived_columns(asset.sources, asset.table) if _has_columns_of_rule(asset, path) else {}
+    what = "all changes" if _is_history(asset, path) else "the newest row"
+    return dg.AssetSpec(
+        asset.derived[path],
+        deps=[asset.table],
+        description=f"Delta table with {what} of each {', '.join(asset.rule.newest_key)}, derived from "
+        f"{asset.table.path[-1]} by the consumers of group {group.name}. Materialized whenever a look finds it "
+        "changed.",
+        group_name=f"lake{group.suffix}",
+        kinds=table_kinds(group),
+        metadata={**storage_metadata(group, asset.rule, path), **columns},
+    )
+
+
+def _is_history(asset: LakeAsset, path: str) -> bool:
+    return asset.rule.newest_rows is not None and path == asset.rule.newest_rows.history
+
+
+def _has_columns_of_rule(asset: LakeAsset, path: str) -> bool:
+    """Whether a derived table has its table's columns: not those of a followed table, nor a history's."""
+    is_plain = asset.rule.newest_rows is not None and asset.rule.newest_rows.changes is None
+    return is_plain and not _is_history(asset, path)
 
 
 def _figures(tables: "list[TableView]") -> dict[str, int | None]:

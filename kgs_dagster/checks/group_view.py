@@ -19,6 +19,6 @@ def observed(
     """
     run = rebalance_of(context, group).run
     with failures_named():
-        state = (run.look()[0] if measure else run.observe()).state
+        state = (run.observe_measured() if measure else run.observe()).state
     silent = state.view.suspects(state.listening.at, group.settings.membership.suspect_after_s)
     return state, silent

@@ -8,7 +8,6 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_dagster.assets.catalog import catalog_key
 from kgs_dagster.assets.lake import lake_layout
-from kgs_dagster.assets.latest import latest_layout
 from kgs_dagster.checks.lake import CHECK
 from kgs_dagster.jobs.shape import AssetJob, asset_job, op_job
 from kgs_dagster.run_process import DAY_S, claim_run, fail_if, failures_named
@@ -56,15 +55,6 @@ def lake_audit_job(group: GroupConfig) -> AssetJob:
     keys = [dg.AssetCheckKey(asset.table, CHECK) for asset in lake_layout(group)]
     about = "Audits every table: no record lost, none twice."
     return asset_job(group, "lake_audit_job", "audit", dg.AssetSelection.checks(*keys), about, DAY_S)
-
-
-def latest_by_key_job(group: GroupConfig) -> AssetJob | None:
-    """The derived tables brought up to date; None where no rule has any."""
-    keys = [key for asset in latest_layout(group) for key in asset.derived.values()]
-    if not keys:
-        return None
-    about = "Merges new rows into the tables with the newest row of each key."
-    return asset_job(group, "latest_by_key_job", "derive", dg.AssetSelection.assets(*keys), about, DAY_S)
 
 
 def catalog_job(group: GroupConfig) -> AssetJob | None:

@@ -21,7 +21,7 @@ from kgs_dagster.retention import (
 from kgs_dagster.run_process import DAY_S, ENDED, claim_run, failures_named
 from kgs_dagster.settings import GroupConfig, prunes_events
 
-ASSET_JOBS = ("rebalance_job", "lake_audit_job", "latest_by_key_job", "catalog_job")
+ASSET_JOBS = ("rebalance_job", "lake_audit_job", "catalog_job")
 """Jobs whose newest good run says how its assets and checks are."""
 DAILY_JOB = "bill_job"
 """Its good runs stay, one for each day: a day whose run is gone would count as never made."""

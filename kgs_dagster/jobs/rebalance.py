@@ -10,7 +10,6 @@ from kgs_core.group.protocol import Received, Target
 from kgs_core.reporting.group_alerts import GroupAlert
 from kgs_core.runtime.rebalance_run import longest_run_s
 from kgs_dagster.assets.control_loop import ASSIGNMENT, control_loop_keys
-from kgs_dagster.checks.control_loop import control_loop_check_keys
 from kgs_dagster.checks.group_alerts import group_alert_key
 from kgs_dagster.jobs.shape import AssetJob, asset_job
 from kgs_dagster.launch import ATTEMPT, GROUP, REASON, ROLE
@@ -49,16 +48,14 @@ class Hold:
 
 def rebalance_job(group: GroupConfig) -> AssetJob:
     """The four steps of one change. In one process: its controller lives through all of them, and starts once."""
-    alerts = [group_alert_key(group, alert) for alert in GroupAlert]
-    checks = dg.AssetSelection.checks(*control_loop_check_keys(group), *alerts)
+    alerts = dg.AssetSelection.checks(*(group_alert_key(group, alert) for alert in GroupAlert))
     return asset_job(
         group,
         "rebalance_job",
         REBALANCE_ROLE,
-        dg.AssetSelection.assets(*control_loop_keys(group)) - checks,
+        dg.AssetSelection.assets(*control_loop_keys(group)) - alerts,
         f"Packs the partitions of group {group.name} again if that is due, and hands them over. The sensor "
-        "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now. With dry_run "
-        "it only shows the plan.",
+        "asks for it; by hand, it takes the newest measurement and carries out what the packer wants now.",
         longest_run_s(group.settings.membership) + MONITORED_AFTER_S,
         tags={REBALANCE: group.name},
     )

@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager, closing, contextmanager
 import dagster as dg
 
 from kgs_core.errors import KgsError, TransientError
+from kgs_core.runtime.controller_loop import controller_options
 from kgs_dagster.checks.bad_records import changed_evaluations
 from kgs_dagster.checks.group_alerts import LastingAlerts
 from kgs_dagster.jobs.consumer import consumer_job
 from kgs_dagster.jobs.rebalance import RebalanceRuns, rebalance_job
 from kgs_dagster.jobs.shape import Job
 from kgs_dagster.launch import DagsterFleet
-from kgs_dagster.resources import group_options
 from kgs_dagster.run_process import CONTROL_LOG, DagsterLog, logging_to
 from kgs_dagster.sensors.long_poll import Found, LongPoll, SensorPorts, Timing
 from kgs_dagster.settings import GroupConfig
@@ -61,7 +61,7 @@ def partition_load_sensor(
                 context.log.error(f"{hung}: this one goes past it")
             try:
                 with connect(group, context.instance) as ports, logging_to(DagsterLog(context.log), CONTROL_LOG):
-                    found = LongPoll(group, group_options(group), ports, timing or Timing()).run()
+                    found = LongPoll(group, controller_options(group.settings), ports, timing or Timing()).run()
                 events = _check_news(context, group, alerts, found)
             except KgsError as e:
                 return dg.SensorResult(skip_reason=str(e), cursor=context.cursor)

@@ -1,7 +1,8 @@
 """Rebalance runs in Dagster, on a simulated group."""
 
+from kgs_core.runtime.controller_loop import controller_options
 from kgs_dagster.definitions import build_defs
-from kgs_dagster.resources import control_resources, group_options
+from kgs_dagster.resources import control_resources
 from tests.dagster.groups import group as group_of
 from tests.dagster.results import checked, recorded
 from tests.sim_group import SimGroup
@@ -18,7 +19,7 @@ class Runs:
     def __init__(self, instance, topics=TOPICS, packing=PACKING):
         self.instance = instance
         self.group = group_of(topics=topics, packing=packing, membership="{group_management_timeout_s: 20}")
-        self.sim = SimGroup(group_options(self.group))
+        self.sim = SimGroup(controller_options(self.group.settings))
         self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
 
     def run(self, *steps, tags=None, **config):

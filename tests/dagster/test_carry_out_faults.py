@@ -74,12 +74,12 @@ def test_a_record_is_asked_for_once_whatever_becomes_of_its_run(daemon, end):
     assert (daemon.made, daemon.skipped) == (made, [])
 
 
-def test_dry_runs_by_hand_do_not_hide_what_is_recorded(daemon):
+def test_runs_by_hand_do_not_hide_what_is_recorded(daemon):
     daemon.watched.grows()
     daemon.tick()
     assert is_recorded(daemon.watched)
     for _ in range(10):
-        assert daemon.watched.run("write_speeds", "consumer_assignment", dry_run=True).success
+        assert daemon.watched.run("write_speeds", "consumer_assignment").success
     assert is_recorded(daemon.watched)
     daemon.tick()
     assert daemon.skipped == []
@@ -229,13 +229,13 @@ def test_a_better_packing_waits_for_its_run_though_a_death_is_recorded(watched):
 
 def test_who_has_come_reads_at_once_though_a_change_that_can_wait_is_due(watched, monkeypatch):
     """Runs fail for ever (an image that cannot be pulled), and kgs.yaml wants another number of spares."""
-    options = partition_load.group_options
+    options = partition_load.controller_options
 
-    def with_a_spare(group):
-        found = options(group)
+    def with_a_spare(settings):
+        found = options(settings)
         return replace(found, packing=found.packing.model_copy(update={"spare_consumers": 1}))
 
-    monkeypatch.setattr(partition_load, "group_options", with_a_spare)
+    monkeypatch.setattr(partition_load, "controller_options", with_a_spare)
     *_, request = watched.evaluate().run_requests
     assert "written" not in request.run_key, "spares can wait for a run"
     for _ in range(5):

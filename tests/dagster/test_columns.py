@@ -2,7 +2,7 @@
 
 from kgs_dagster.assets.columns import LINEAGE, SCHEMA
 from kgs_dagster.assets.lake import lake_assets
-from kgs_dagster.assets.latest import latest_assets
+from kgs_dagster.assets.side_tables import beside_assets
 from tests.dagster.groups import group
 
 RULE = (
@@ -49,15 +49,14 @@ def test_each_column_comes_from_a_part_of_the_record_that_the_topic_shows():
 
 def test_a_derived_table_comes_from_its_table():
     ours, _, table = metadata_of(RULE)
-    (assets,) = latest_assets(ours)
-    (spec,) = assets.specs
+    (spec,) = beside_assets(ours)
     assert deps(spec) == {name: [(table.key, name)] for name in columns(table)}
     assert columns(spec) == columns(table)
 
 
 def test_a_table_that_follows_a_database_has_other_columns_than_its_events():
     ours, _, _ = metadata_of(RULE.replace("{table: gold/orders}", "{table: gold/orders, changes: debezium}"))
-    (spec,) = latest_assets(ours)[0].specs
+    (spec,) = beside_assets(ours)
     assert not {SCHEMA, LINEAGE} & spec.metadata.keys()
 
 

@@ -1,17 +1,12 @@
 """Rebalance runs in Dagster, on a simulated group: what they do, and what they record."""
 
-from dataclasses import replace
-
-import dagster as dg
 import pytest
 
-from kgs_core.group.membership.member import Decision
-from kgs_core.group.protocol import FlatOut
 from kgs_core.packing import ALGORITHMS
 from kgs_dagster.assets.control_loop import COVERED, DONE, FITS, OWNERS, SAFE
 from kgs_dagster.run_process import PROCESS
 from tests.dagster.rebalancing import FOUR, GROWN, Runs
-from tests.dagster.results import checks, evaluations, recorded
+from tests.dagster.results import checks, recorded
 from tests.sim_group import tp
 
 STEPS = ["write_speeds", "consumer_assignment", "rscore", "handover"]
@@ -91,55 +86,12 @@ def test_by_hand_it_carries_out_a_better_packing_at_once(runs):
     assert {*runs.sim.target().assignment.values()} == {1}
 
 
-@pytest.mark.parametrize("age_s", [0, 31])
-def test_a_dry_run_shows_the_plan_and_touches_nothing(runs, age_s):
-    runs.sim.publish(**GROWN)
-    runs.sim.go_by(age_s)
-    writer, history = runs.sim.topics.writer, runs.sim.history()
-    result = runs.run(dry_run=True, algorithm="bfd")
-    assert result.success
-    plan = runs.recorded(result, "consumer_assignment")
-    assert (plan["dry_run"], plan["algorithm"], plan["consumers"]) == (True, "bfd", 3)
-    assert plan["outcome"].startswith("dry run: a run would write it: consumer above consumer_capacity: 1")
-    assert runs.recorded(result, "handover")["outcome"] == "dry run: nothing is handed over"
-    assert runs.sim.topics.writer == writer
-    assert [name for name in runs.sim.history()[len(history) :] if name != "Report"] == []
-
-
 @pytest.mark.parametrize("step", STEPS)
 def test_each_step_can_be_executed_alone(runs, step):
     assert runs.run_at(FOUR).success  # so each asset is there
     runs.sim.start(3)
-    result = runs.run_at(GROWN, step, algorithm="bfd")
+    result = runs.run_at(GROWN, step)
     assert result.success
     assert [*recorded(result)] == [step]
-    assert runs.run_at(GROWN, algorithm="bfd").success
+    assert runs.run_at(GROWN).success
     assert len(set(runs.sim.owners().values())) == 3
-    assert runs.sim.target().algorithm == "bfd"
-
-
-def test_the_group_can_be_checked_at_any_time(runs):
-    names = [("consumer_assignment", "newest_target"), ("handover", "owners_now")]
-    keys = [dg.AssetCheckKey(runs.group.key(asset), check) for asset, check in names]
-    writer = runs.sim.topics.writer
-    assert checks(runs.check(*keys)) == dict.fromkeys(names, True)
-    assert runs.sim.topics.writer == writer
-    for process in runs.sim.fleet.living():  # a fault of theirs
-        both = Decision(frozenset({tp("a")}), offset=process.membership.applied)
-        process.membership = process.membership.acted(both, runs.sim.clock.now)
-        process.report()
-    assert checks(runs.check(*keys))["handover", "owners_now"] is False
-
-
-def test_consumers_that_read_less_than_the_configured_capacity_are_a_warning(runs):
-    offset = runs.sim.publish(**FOUR)
-    key = dg.AssetCheckKey(runs.group.key("consumer_assignment"), "capacity_now")
-    assert [*checks(runs.check(key)).values()] == [True], "nothing is known"
-    load, at = runs.sim.measurements[offset]
-    runs.sim.measurements[offset] = replace(load, bytes_per_offset={"a": 1.0}), at
-    for process in runs.sim.fleet.living():
-        process.flat_out = FlatOut(60.0, 300.0, 0.0, 1000, 100, {"a": 100}, "x")
-    runs.sim.go_by(61.0)
-    (found,) = evaluations(runs.check(key)).values()
-    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert "less than the configured capacity" in found.metadata["problems"].value

@@ -71,7 +71,7 @@ def test_definitions_load_while_kafka_and_lake_are_away_and_without_what_is_heav
     assert done.returncode == 0, done.stderr
     heavy, jobs = done.stdout.splitlines()
     assert heavy == "", "every run pays for what the definitions import: import these inside functions"
-    ours = "bill_job consumer_job lake_audit_job lake_maintenance_job plan_group_job prune_runs_job rebalance_job"
+    ours = "bill_job consumer_job lake_audit_job lake_maintenance_job prune_runs_job rebalance_job"
     assert jobs.split() == sorted([*ours.split(), "redrive_job", *(EXPERIMENTS.split() if environ else [])])
 
 
@@ -89,7 +89,7 @@ def test_several_groups_share_no_name():
     assert repository.get_job("rebalance_job_a_b").executor_def.name == "in_process"
     jobs = [job.name for job in repository.get_all_jobs() if not job.name.startswith("__")]
     names = [*jobs, *(each.name for each in (*repository.sensor_defs, *repository.schedule_defs))]
-    assert len(names) == 32
+    assert len(names) == 28
     assert all(name.endswith(("_a_b", "_c_d")) for name in names)
     assert {spec.key.path[0] for spec in defs.resolve_all_asset_specs()} == {"a.b", "c-d"}
 
@@ -111,20 +111,14 @@ LATEST = (
 )
 
 
-def test_everything_says_what_it_is_and_every_asset_who_is_asked_about_it(monkeypatch):
-    def definitions():
-        return build_defs(groups=[group(topics=LATEST)], experiments=True)
-
-    specs = definitions().resolve_all_asset_specs()
+def test_everything_says_what_it_is_and_every_asset_whose_it_is():
+    defs = build_defs(groups=[group(topics=LATEST)], experiments=True)
+    specs = defs.resolve_all_asset_specs()
     assert len(specs) == 16, "the control loop, three tables, two topics, a bill, the experiments"
     tags = {spec.key.path[0]: spec.tags.get("kgs/group") for spec in specs}
     assert tags == {"g": "g", "experiments": None}
-    needed = ("description", "kinds", "owners", "group_name")
+    needed = ("description", "kinds", "group_name")
     assert [(spec.key, name) for spec in specs for name in needed if not getattr(spec, name)] == []
-    assert {tuple(spec.owners) for spec in specs} == {("team:kgs",)}
-    monkeypatch.setenv("KGS_OWNERS", "anna@example.com, team:data")
-    defs = definitions()
-    assert {tuple(spec.owners) for spec in defs.resolve_all_asset_specs()} == {("anna@example.com", "team:data")}
     repository = defs.get_repository_def()
     checks = [spec for each in defs.asset_checks or () for spec in each.check_specs]
     jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
@@ -197,6 +191,6 @@ def test_dagster_leaves_the_consumers_of_another_fleet_alone():
     sensors = {sensor.name for sensor in found.sensors}
     assert jobs >= {"lake_audit_job", "lake_maintenance_job"}
     assert not jobs & {"rebalance_job", "consumer_job"}
-    assert sensors == {"lake_sensor", "lost_runs_sensor", "run_failure_sensor"}
+    assert sensors == {"lake_sensor", "lost_runs_sensor"}
     ours = build_defs(groups=[group()])
     assert {job.name for job in ours.resolve_all_job_defs()} >= {"rebalance_job", "consumer_job"}

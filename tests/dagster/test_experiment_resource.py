@@ -1,12 +1,9 @@
-"""What whoever may launch a run cannot have it do: a folder, a file or a Spark master is named by the environment."""
+"""What whoever may launch a run cannot have it do: a folder or a file is named by the environment."""
 
 import dagster as dg
 import pytest
 
 from kgs_core.errors import ConfigError
-from kgs_core.experiments.grid import ExperimentRun, Grid, run_here
-from kgs_core.experiments.store import stream_of
-from kgs_core.simulation.replay import Conditions
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, ExperimentResource
 from tests.dagster.results import failure
@@ -29,32 +26,13 @@ def register(instance, file):
     return failure(job.execute_in_process(run_config=config, instance=instance, raise_on_error=False))[1]
 
 
-@pytest.mark.parametrize("field", [{"folder": "/tmp/elsewhere"}, {"spark_master": "spark://theirs:7077"}])
-def test_no_run_can_name_a_folder_or_a_master(instance, field):
-    """It would write where the caller likes, or take what a Spark of his own answers for Python objects."""
+def test_no_run_can_name_a_folder(instance):
+    """It would write where the caller likes."""
     job = build_defs(groups=[], experiments=True).resolve_job_def("experiments_report_job")
     with pytest.raises(dg.DagsterInvalidConfigError, match="unexpected config entry"):
-        job.execute_in_process(run_config={"resources": {EXPERIMENT_RESOURCE: {"config": field}}}, instance=instance)
-
-
-def test_the_environment_names_the_master_of_a_grid(monkeypatch):
-    """tests/system/test_experiments.py: Spark gives the same to the bit."""
-    key, asked = "zero-delta10-seed1-p8-t2-n3", []
-    runs = tuple(ExperimentRun(name, stream_of(key)) for name in ("bfd", "wfd"))
-    grid = Grid(runs, Conditions(), {})
-
-    def on_spark(grid, settings, progress):
-        asked.append(settings.master)
-        return run_here(grid, progress)
-
-    monkeypatch.setattr("kgs_core.experiments.spark_runner.run_on_spark", on_spark)
-    found = []
-    for master in ("", "local[2]"):
-        monkeypatch.setenv("KGS_EXPERIMENTS_SPARK", master)
-        found.append([*ExperimentResource().replays(grid, lambda *_: None)])
-    assert asked == ["local[2]"]
-    assert found[0] == found[1]
-    assert [run for run, _ in found[1]] == [*runs]
+        job.execute_in_process(
+            run_config={"resources": {EXPERIMENT_RESOURCE: {"config": {"folder": "/tmp/elsewhere"}}}}, instance=instance
+        )
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "link/secret.csv", "nothing/../../there.csv"])

@@ -128,8 +128,7 @@ def test_the_topics_of_a_pattern_are_lines_of_one_asset():
 @pytest.fixture
 def tick(instance):
     def run(snapshot, cursor=None, now=0.0):
-        kept = {table.topic: "7 days" for table in snapshot.tables}
-        sensor = lake_sensor(group(), lambda: snapshot, lambda: now, lambda _: kept)
+        sensor = lake_sensor(group(), lambda: snapshot, lambda: now)
         return sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
 
     return run
@@ -146,7 +145,7 @@ def test_the_sensor_remembers_what_it_recorded(tick):
     assert json.loads(third.cursor) == json.loads(second.cursor)
 
 
-OF_THE_FUTURE = json.dumps({TOPIC.to_user_string(): {"at": 9e9, "position": 10, "figures": [1, 1, "7 days"]}})
+OF_THE_FUTURE = json.dumps({TOPIC.to_user_string(): {"at": 9e9, "position": 10, "figures": [1, 1]}})
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_the_first_table_that_is_there_is_audited_once(instance):
         pass
 
     def asked():
-        sensor = lake_sensor(group(), lambda: seen(table()), lambda: 0.0, lambda _: {}, audit)
+        sensor = lake_sensor(group(), lambda: seen(table()), lambda: 0.0, audit)
         return sensor(dg.build_sensor_context(instance=instance)).run_requests
 
     assert [(request.job_name, request.run_key) for request in asked()] == [("lake_audit_job", "g/first-audit")]

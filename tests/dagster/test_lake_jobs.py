@@ -76,7 +76,7 @@ def test_the_last_result_of_the_audit_stays_visible_whatever_is_recorded_of_the_
     def look(rows):
         nonlocal cursor
         view = TableView("orders", "bronze/orders", rows, 1, 1, 0, rows, positions={0: rows}, ends={0: rows})
-        sensor = lake_sensor(group(), lambda: LakeSnapshot((view,), ()), lambda: 60.0 * rows, lambda _: {})
+        sensor = lake_sensor(group(), lambda: LakeSnapshot((view,), ()), lambda: 60.0 * rows)
         result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
         cursor = result.cursor
         for event in result.asset_events:  # as the daemon does

@@ -10,7 +10,7 @@ from kgs_core.errors import TransientError
 from kgs_core.group.protocol import Received
 from kgs_dagster.jobs.rebalance import LONGEST_BACK_OFF_S, RebalanceRuns, rebalance_job, rebalance_run_request
 from kgs_dagster.launch import ATTEMPT, DagsterFleet
-from kgs_dagster.resources import RebalanceConfig, group_options
+from kgs_dagster.resources import RebalanceConfig
 from kgs_dagster.run_process import PROCESS, process_tag, process_title
 from tests.dagster.groups import group as group_of
 from tests.dagster.processes import a_process
@@ -173,9 +173,3 @@ def test_a_start_that_took_too_long_is_tagged_with_why_it_is_ended(instance, run
     limit_s = GROUP.settings.membership.start_timeout_s
     assert instance.get_run_by_id(run_id).tags["kgs/why"] == f"no report within {limit_s:g} s"
     assert ended == [run_id]
-
-
-def test_the_options_are_those_of_the_group():
-    assert group_options(GROUP).packing == GROUP.settings.packing
-    assert group_options(GROUP, "bfd").packing.algorithm == "bfd"
-    assert group_options(GROUP).new_random().random() == group_options(GROUP).new_random().random()

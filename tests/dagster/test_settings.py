@@ -18,7 +18,7 @@ def environ(monkeypatch, tmp_path):
     for name in (
         "KGS_CONFIG",
         "KGS_EXPERIMENTS",
-        *(f"KGS_EXPERIMENTS_{n}" for n in ("BASELINES", "SPARK", "RECORDINGS")),
+        *(f"KGS_EXPERIMENTS_{n}" for n in ("BASELINES", "RECORDINGS")),
     ):
         monkeypatch.delenv(name, raising=False)
     return lambda **variables: [monkeypatch.setenv(*each) for each in variables.items()]
@@ -70,9 +70,9 @@ def test_two_groups_that_dagster_could_not_tell_apart_are_refused(other, tmp_pat
 def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(environ, tmp_path):
     assert experiment_settings() == ExperimentSettings()
     environ(KGS_EXPERIMENTS="lab", KGS_EXPERIMENTS_BASELINES="kafka:7, keda,,kafka:7")
-    environ(KGS_EXPERIMENTS_SPARK="local[2]", KGS_EXPERIMENTS_RECORDINGS="/data")
+    environ(KGS_EXPERIMENTS_RECORDINGS="/data")
     found = experiment_settings()
-    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), "local[2]", Path("/data"))
+    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), Path("/data"))
 
 
 @pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "search@0.8", "storm"])

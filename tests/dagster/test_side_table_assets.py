@@ -5,7 +5,8 @@ import pytest
 
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
 from kgs_dagster.assets.lake import QUIET_S, lake_events, lake_layout
-from kgs_dagster.assets.side_tables import beside_events, side_assets
+from kgs_dagster.assets.side_tables import beside_assets, beside_events
+from kgs_dagster.jobs.prune import _seen
 from tests.dagster.groups import group
 
 RULES = (
@@ -32,14 +33,14 @@ def recorded(*views, before=None, now=0.0):
 
 def test_each_side_table_comes_from_the_topic():
     topic = dg.AssetKey(["g", "kafka", "topic_events"])
-    specs = {spec.key: spec for spec in side_assets(group(topics=RULES))}
+    specs = {spec.key: spec for spec in beside_assets(group(topics=RULES))}
     assert len(specs) == 3
     assert [dep.asset_key for dep in specs[ORDERS].deps] == [topic]
     assert "whose kind is order or refund" in specs[ORDERS].description
     lineage = specs[ORDERS].metadata["dagster/column_lineage"].deps_by_column
     assert [(dep.asset_key, dep.column_name) for dep in lineage["kind"]] == [(topic, "value.kind")]
     assert specs[CLICKS].metadata["dagster/table_name"] == "bronze.clicks"
-    assert side_assets(group()) == []
+    assert beside_assets(group()) == []
 
 
 def test_one_that_has_more_rows_is_materialized():
@@ -124,3 +125,14 @@ def test_newest_rows_of_plain_records_have_the_columns_of_their_rule():
     assert (found["plain"]["rows"].value, found["plain"]["size_bytes"].value) == (5, 9)
     assert "dagster/column_schema" not in found["plain"]
     assert [column.name for column in found["past"]["dagster/column_schema"].value.columns] == ["_from"]
+
+
+def test_newest_rows_and_their_history_are_assets_below_their_table_and_what_is_recorded_of_them_is_cleaned_up():
+    ours = group(topics=NEWEST)
+    specs = {spec.key.path[-1]: spec for spec in beside_assets(ours)}
+    assert {name: [dep.asset_key.path[-1] for dep in spec.deps] for name, spec in specs.items()} == {
+        "name": ["name"],
+        "plain": ["plain"],
+        "past": ["plain"],
+    }
+    assert {spec.key for spec in specs.values()} <= {*_seen(ours)}
