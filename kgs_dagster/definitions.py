@@ -69,9 +69,8 @@ def _tagged(assets: Sequence[Asset], group: GroupConfig) -> list[Asset]:
 
 
 def _experiment_defs(overrides: Mapping[str, Any]) -> dg.Definitions:
-    settings = experiment_settings()
     return dg.Definitions(
-        assets=[*experiment_assets(settings), *report_assets()],
+        assets=[*experiment_assets(), *report_assets()],
         jobs=experiment_jobs(),
         sensors=[workloads_sensor()],
         resources={EXPERIMENT_RESOURCE: overrides.get(EXPERIMENT_RESOURCE, ExperimentResource())},

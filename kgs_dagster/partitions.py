@@ -15,6 +15,8 @@ from kgs_core.simulation.workload import DELTAS, STARTS, StreamSpec
 ALGORITHM, WORKLOAD = "algorithm", "workload"
 SEEDS = (1, 2, 3)
 """Of each published kind of stream: what one seed shows may be luck."""
+BASELINES = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
+"""What algorithms are compared with."""
 
 WORKLOADS = dg.DynamicPartitionsDefinition(name="kgs_workloads")
 
@@ -35,9 +37,9 @@ def front_names() -> list[str]:
     return front_of("search", DEFAULT_CONSUMER_WEIGHT)
 
 
-def run_partitions(baselines: Sequence[str]) -> dg.MultiPartitionsDefinition:
-    """Every algorithm, `search` along its front, and these baselines, on every load."""
-    names = dg.StaticPartitionsDefinition([*ALGORITHMS, *front_names(), *baselines])
+def run_partitions() -> dg.MultiPartitionsDefinition:
+    """Every algorithm, `search` along its front, and the baselines, on every load."""
+    names = dg.StaticPartitionsDefinition([*ALGORITHMS, *front_names(), *BASELINES])
     return dg.MultiPartitionsDefinition({ALGORITHM: names, WORKLOAD: WORKLOADS})
 
 

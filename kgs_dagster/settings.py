@@ -13,7 +13,6 @@ from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.settings import DEFAULT_FLEET
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath, named_path
-from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.system.transform_folder import load_client_settings
 
 CONFIG = "KGS_CONFIG"
@@ -61,16 +60,14 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSettings:
-    """Settings of experiments: where they keep their results and what they compare.
+    """Settings of experiments: where they keep their results, and where loads come from.
 
     Attributes:
         folder: None: `experiments` in the storage of Dagster's instance.
-        baselines: what algorithms are compared with, as `find_baseline` takes it.
         recordings: where files of recorded loads lie; None: none can be registered.
     """
 
     folder: AnyPath | None = None
-    baselines: tuple[str, ...] = ("kafka:15", "kafka:20", "kafka:24", "kafka:100", "kafka:120", "keda")
     recordings: AnyPath | None = None
 
 
@@ -117,22 +114,8 @@ def runs_are_pods(group: GroupConfig) -> bool:
 
 
 def experiment_settings() -> ExperimentSettings:
-    """What the environment says of experiments: KGS_EXPERIMENTS, _BASELINES (commas between), _RECORDINGS.
-
-    Raises:
-        ConfigError: a baseline that there is not, or an address that cannot be.
-    """
-    named = os.environ.get("KGS_EXPERIMENTS_BASELINES", "").split(",")
-    baselines = tuple(dict.fromkeys(name.strip() for name in named if name.strip()))
-    if wrong := [name for name in baselines if find_baseline(name) is None]:
-        raise ConfigError(
-            [f"KGS_EXPERIMENTS_BASELINES: '{name}': write {baseline_usage()}, with commas between" for name in wrong]
-        )
-    return ExperimentSettings(
-        _place_named("KGS_EXPERIMENTS"),
-        baselines or ExperimentSettings().baselines,
-        _place_named("KGS_EXPERIMENTS_RECORDINGS"),
-    )
+    """What the environment says of experiments; a ConfigError for an address that cannot be."""
+    return ExperimentSettings(_place_named("KGS_EXPERIMENTS"), _place_named("KGS_EXPERIMENTS_RECORDINGS"))
 
 
 def _place_named(variable: str) -> AnyPath | None:

@@ -20,7 +20,6 @@ from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.experiment_resource import POOL, ExperimentResource
 from kgs_dagster.partitions import WORKLOADS, ExperimentRunKey, run_keys, run_partitions
 from kgs_dagster.run_process import failures_named
-from kgs_dagster.settings import ExperimentSettings
 
 if TYPE_CHECKING:
     from kgs_core.experiments.grid import Grid
@@ -44,12 +43,12 @@ def code_version(root: Path = Path(kgs_core.__file__).parent) -> str:
     return found.hexdigest()[:12]
 
 
-def experiment_assets(settings: ExperimentSettings) -> list[dg.AssetsDefinition]:
+def experiment_assets() -> list[dg.AssetsDefinition]:
     """The loads, and the experiment runs."""
     with warnings.catch_warnings():
         # a backfill policy counts as beta; the versions of Dagster are bounded, and no run needs to be told
         warnings.simplefilter("ignore", dg.BetaWarning)
-        return [_workload(), _packing_run(settings)]
+        return [_workload(), _packing_run()]
 
 
 def _workload() -> dg.AssetsDefinition:
@@ -77,12 +76,12 @@ def _workload() -> dg.AssetsDefinition:
     return workload
 
 
-def _packing_run(settings: ExperimentSettings) -> dg.AssetsDefinition:
+def _packing_run() -> dg.AssetsDefinition:
     @dg.asset(
         key=PACKING_RUN,
         code_version=code_version(),
         deps=[WORKLOAD],
-        partitions_def=run_partitions(settings.baselines),
+        partitions_def=run_partitions(),
         backfill_policy=dg.BackfillPolicy.single_run(),
         pool=POOL,
         description="A load replayed through an algorithm, or through Kafka without one (a baseline): a row "

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from kgs_core.config.rule.routing import text_of
+from kgs_core.config.rule.routing import Route, text_of
 from kgs_core.reporting.sums import whole_sum
 from kgs_dagster.assets.columns import Source, derived_columns, own_columns
 from kgs_dagster.assets.lake import (
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def beside_assets(group: GroupConfig) -> list[dg.AssetSpec]:
     """Every side table with its topics upstream, and newest rows and their history with their table upstream."""
-    sides = [_side_spec(group, asset, path) for asset in lake_layout(group) for path in asset.sides]
+    routed = ((asset, asset.rule.route) for asset in lake_layout(group))
+    sides = [_side_spec(group, asset, route, path) for asset, route in routed if route for path in asset.sides]
     return sides + [_derived_spec(group, asset, path) for asset in lake_layout(group) for path in asset.derived]
 
 
@@ -70,10 +71,7 @@ def beside_events(
     return events, after
 
 
-def _side_spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSpec:
-    route = asset.rule.route
-    if route is None:
-        raise ValueError("a rule without a route")
+def _side_spec(group: GroupConfig, asset: LakeAsset, route: Route, path: str) -> dg.AssetSpec:
     values = " or ".join(text_of(value) for value, table in route.tables.items() if table == path)
     return dg.AssetSpec(
         asset.sides[path],

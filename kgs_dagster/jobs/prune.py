@@ -38,13 +38,8 @@ class PruneConfig(dg.Config):
     keep_looks_days: float = Field(
         default=3,
         gt=0,
-        description="With `events`: what sensors record without a run, up to one event a table and minute.",
-    )
-    events: bool | None = Field(
-        default=None,
-        description="Also delete in Dagster's own tables what it has no call for: events without a run, all that is "
-        "left of a deleted run, old runs that were started from an asset's page. None: if the code location has "
-        "KGS_PRUNE_EVENTS=1.",
+        description="What sensors record without a run, up to one event a table and minute. With KGS_PRUNE_EVENTS=1 "
+        "in the code location: these go by Dagster's own tables.",
     )
 
 
@@ -56,7 +51,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
         claim_run(context.instance, context.run_id)
         now = clock()
         with failures_named():
-            in_tables = prunes_events() if config.events is None else config.events
+            in_tables = prunes_events()
         if in_tables and (why := unknown_tables()):
             context.log.warning(why)
             in_tables = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import TypeAdapter, ValidationError
 
+from kgs_core.config.rule.complete_hours import CompleteHours
 from kgs_core.errors import one_line
 from kgs_core.lake.rule.completeness import HOUR_MS
 from kgs_dagster.assets.lake import LakeAsset, lake_layout, storage_metadata, table_kinds
@@ -47,9 +48,10 @@ class HoursSeen:
 _CURSOR = TypeAdapter(dict[str, HoursSeen])
 
 
-def hours_layout(group: GroupConfig) -> tuple[LakeAsset, ...]:
-    """Tables whose rules ask for complete hours."""
-    return tuple(asset for asset in lake_layout(group) if asset.rule.complete_hours is not None)
+def hours_layout(group: GroupConfig) -> list[tuple[LakeAsset, CompleteHours]]:
+    """Tables whose rules ask for complete hours, and how."""
+    found = ((asset, asset.rule.complete_hours) for asset in lake_layout(group))
+    return [(asset, hours) for asset, hours in found if hours is not None]
 
 
 def hours_key(asset: LakeAsset) -> dg.AssetKey:
@@ -60,13 +62,10 @@ def hours_key(asset: LakeAsset) -> dg.AssetKey:
 
 def hours_assets(group: GroupConfig) -> list[dg.AssetSpec]:
     """The complete hours of every table whose rule asks for them."""
-    return [_spec(group, asset) for asset in hours_layout(group)]
+    return [_spec(group, asset, hours) for asset, hours in hours_layout(group)]
 
 
-def _spec(group: GroupConfig, asset: LakeAsset) -> dg.AssetSpec:
-    hours = asset.rule.complete_hours
-    if hours is None:
-        raise ValueError("a rule without complete_hours")
+def _spec(group: GroupConfig, asset: LakeAsset, hours: CompleteHours) -> dg.AssetSpec:
     return dg.AssetSpec(
         hours_key(asset),
         deps=[asset.table],
@@ -121,14 +120,14 @@ def _events(
     events: list[dg.AssetMaterialization] = []
     after: dict[str, HoursSeen] = {}
     words: list[str] = []
-    for asset in hours_layout(group):
+    for asset, wanted in hours_layout(group):
         name, key = asset.table.path[-1], hours_key(asset)
         topics = [each for each in snapshot.tables if asset.holds(group.settings, each.topic)]
         least = _least([until[each] for each in dict.fromkeys(t.table for t in with_sides(topics)) if each in until])
         if isinstance(least, str):
             words.append(f"{name}: {least}")
             continue
-        last = _taken_up(before.get(key.to_user_string()), since_ms := _since_ms(asset))
+        last = _taken_up(before.get(key.to_user_string()), since_ms := _since_ms(wanted))
         versions = versions_of(topics)
         try:
             late = _late(view, versions, last, since_ms) if last.versions else Counter[int]()
@@ -178,10 +177,7 @@ def _event(key: dg.AssetKey, hour_ms: int, late_rows: int = 0) -> dg.AssetMateri
     return dg.AssetMaterialization(asset_key=key, partition=f"{_time(hour_ms):{_HOUR}}", metadata=metadata)
 
 
-def _since_ms(asset: LakeAsset) -> int:
-    hours = asset.rule.complete_hours
-    if hours is None:
-        raise ValueError("a rule without complete_hours")
+def _since_ms(hours: CompleteHours) -> int:
     return int(datetime(hours.since.year, hours.since.month, hours.since.day, tzinfo=UTC).timestamp() * 1000)
 
 

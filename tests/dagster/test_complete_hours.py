@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import dagster as dg
-import pytest
 
 from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.lake.topics.stats import LakeSnapshot, TableView
@@ -155,46 +154,3 @@ def test_only_rules_that_ask_for_hours_have_any():
     named = SimpleNamespace(**{s.name: s for s in build_defs(groups=[ours]).sensors or ()})
     assert named.complete_hours_sensor
     assert "complete_hours_sensor" not in {s.name for s in build_defs(groups=[group()]).sensors or ()}
-
-
-EVERY_TIME = dg.AutomationCondition.eager().without(dg.AutomationCondition.in_latest_time_window())
-"""As docs/dagster.md has it: hours that are long past, too."""
-
-
-@pytest.mark.parametrize(
-    ("partitions", "after"),
-    [
-        (dg.HourlyPartitionsDefinition("2026-11-01-00:00"), {1: [hour(0)], 2: [hour(1)], 24: [hour(23)]}),
-        (dg.DailyPartitionsDefinition("2026-11-01"), {24: ["2026-11-01"]}),
-    ],
-)
-def test_a_users_asset_is_asked_for_when_its_hours_are_complete_and_when_one_is_once_more(partitions, after):
-    @dg.asset(partitions_def=partitions, deps=[KEY], automation_condition=EVERY_TIME)
-    def mine() -> None: ...
-
-    instance = dg.DagsterInstance.ephemeral()
-    defs = dg.Definitions(assets=[*hours_assets(group(topics=TOPICS)), mine])
-    cursor = None
-
-    def asked():
-        nonlocal cursor
-        found = dg.evaluate_automation_conditions(
-            defs=defs,
-            instance=instance,
-            asset_selection=dg.AssetSelection.assets("mine"),
-            cursor=cursor,
-        )
-        cursor = found.cursor
-        return sorted(found.get_requested_partitions(dg.AssetKey("mine")))
-
-    assert asked() == []
-    for number in range(24):
-        instance.report_runless_asset_event(dg.AssetMaterialization(KEY, partition=hour(number)))
-        if number + 1 in (1, 2, 24):
-            found = asked()
-            assert found[-1:] == after.get(number + 1, [])
-        for name in found:
-            instance.report_runless_asset_event(dg.AssetMaterialization("mine", partition=name))
-    assert asked() == []
-    instance.report_runless_asset_event(dg.AssetMaterialization(KEY, partition=hour(23)))
-    assert asked() == after[24]

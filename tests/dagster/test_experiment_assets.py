@@ -16,7 +16,7 @@ from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
 from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
-from kgs_dagster.partitions import front_names, published_keys, register, run_keys, run_partitions, unregistered
+from kgs_dagster.partitions import front_names, published_keys, register, run_keys, unregistered
 from kgs_dagster.sensors.workloads import workloads_sensor
 from tests.dagster.results import failure, figures, recorded
 
@@ -230,26 +230,6 @@ def test_a_recorded_load_is_registered_once_kept_and_packed(room, week):
     assert (found["max_load"], found["is_recorded"]) == (pytest.approx(1.1), True)
 
 
-@pytest.mark.parametrize(
-    ("config", "problem"),
-    [
-        ({"file": "nowhere.csv"}, "nowhere.csv: no such file or directory"),
-        ({"key": "uniform-delta05"}, "workload 'uniform-delta05': write uniform|zero|half|full-deltaNN-seedN"),
-        ({"key": "uniform-delta05-seed01"}, "write uniform-delta05-seed1"),
-        ({"key": "uniform-delta05-seed1-p1-t2-n3"}, "at least a partition for each"),
-    ],
-)
-def test_a_load_that_cannot_be_is_refused(room, config, problem):
-    assert problem in why(room.register(**config))
-
-
-@pytest.mark.parametrize(
-    ("key", "problem"), [("a/b", "use letters"), ("uniform-delta05-seed9", "the name of a generated load")]
-)
-def test_a_name_that_a_recorded_load_cannot_have_is_refused(room, week, key, problem):
-    assert problem in why(room.register(file=str(week), key=key))
-
-
 def test_a_wrong_row_is_named_by_line_and_column(room, week):
     week.write_text(CSV.replace("30.5", "nan"))
     assert "week.csv: line 3, column 4 (speed): 'nan'" in why(room.register(file=str(week)))
@@ -280,11 +260,3 @@ def test_the_pool_has_its_limit_before_the_first_run(local_instance):
     workloads_sensor()(dg.build_sensor_context(instance=local_instance))
     (pool,) = local_instance.event_log_storage.get_pool_limits()
     assert (pool.name, pool.limit) == (POOL, 2)
-
-
-def test_every_algorithm_of_the_registry_is_a_partition():
-    partitions = run_partitions(["kafka:9", "keda"])
-    dimension = partitions.get_partitions_def_for_dimension("algorithm")
-    assert dimension.get_partition_keys() == [*ALGORITHMS, *front_names(), "kafka:9", "keda"]
-    assert front_names()[0] == "search@fewest"
-    assert front_names()[-1] == "search@0.3"

@@ -2,12 +2,9 @@
 
 import dagster as dg
 import pytest
-from dagster._core.definitions.data_version import CachingStaleStatusResolver
-from dagster._core.loader import LoadingContextForTest
 
 from kgs_dagster.assets import experiments
 from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
-from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.partitions import register
 
@@ -23,23 +20,6 @@ def results(instance, tmp_path, monkeypatch):
 def run(instance, job, **what):
     found = build_defs(groups=[], experiments=True).resolve_job_def(job)
     return found.execute_in_process(instance=instance, **what).success
-
-
-def test_results_of_other_code_are_stale(instance, monkeypatch):
-    cells = {WORKLOAD: LOAD, PACKING_RUN: f"mwf|{LOAD}"}
-
-    def states():
-        graph = build_defs(groups=[], experiments=True).get_repository_def().asset_graph
-        found = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
-        return {found.get_status(key, partition).value for key, partition in cells.items()}
-
-    workload = build_defs(groups=[], experiments=True).resolve_assets_def(WORKLOAD)
-    assert states() == {"MISSING"}
-    assert dg.materialize([workload], partition_key=LOAD, instance=instance).success
-    assert run(instance, "experiments_job", partition_key=cells[PACKING_RUN])
-    assert states() == {"FRESH"}
-    monkeypatch.setattr(experiments, "code_version", lambda: "of a later release")
-    assert states() == {"STALE"}
 
 
 def test_the_version_is_that_of_the_code_that_decides(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from dagster import DagsterRunStatus as Status
 from dagster._time import get_current_timestamp
 
-from kgs_core.errors import PermanentError, TransientError
+from kgs_core.errors import TransientError
 from kgs_core.fleet.consumer_pod import grace_period_s
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.model import ConsumerId
@@ -91,11 +91,6 @@ def test_an_attempt_is_one_more_than_the_highest(instance, run_of):
     assert fleet.next_attempt(ONE) == 5
     run_of(1, Status.FAILURE, attempt=1)  # executed again in the UI, with its tags
     assert fleet.next_attempt(ONE) == 5
-
-
-def test_a_start_is_refused(instance):
-    with pytest.raises(PermanentError, match="the load sensor does that"):
-        DagsterFleet(instance, group()).start(TWO)
 
 
 def test_a_run_in_the_queue_is_stopped_at_once_and_says_why(local_instance, run_of):

@@ -101,21 +101,6 @@ def test_groups_of_like_names_have_labels_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        (lambda job: job["spec"].update(podReplacmentPolicy="Failed"), "no such field"),
-        (lambda job: job["spec"].update(backoffLimit="0"), "is no int"),
-        (lambda job: job["metadata"]["labels"].update({"kgs/group": "._-"}), "label kgs/group"),
-        (lambda job: job["spec"]["template"]["spec"].update(securityContext={}), "runAsNonRoot"),
-        (lambda job: job["spec"]["template"]["spec"]["volumes"].append({"name": "tmp", "emptyDir": {}}), "twice"),
-    ],
-)
-def test_the_server_refuses_what_kubernetes_refuses(job, wrong, told):
-    wrong(job)
-    assert any(told in problem for problem in problems_of_job(job))
-
-
-@pytest.mark.parametrize(
     ("environ", "settings", "pods"),
     [
         ({}, {}, False),

@@ -18,22 +18,27 @@ from kgs_dagster.jobs import prune
 from kgs_dagster.jobs.prune import prune_runs_job
 from tests.dagster.groups import group
 from tests.dagster.rebalancing import FOUR, Runs
+from tests.dagster.results import refusing
 from tests.failpoints import KilledError
 
 DAY_S = 86_400
 KEPT_DAYS = 2
 CONFIG = {"ops": {"prune_runs": {"config": {
-    "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS, "events": True,
+    "keep_days": KEPT_DAYS, "keep_failed_days": KEPT_DAYS, "keep_looks_days": KEPT_DAYS,
 }}}}  # fmt: skip
 START_S = 1_800_000_000.0
 TABLE = group().key("lake", "bronze", "orders")
 
 
-def pruned(instance, events=True, **how):
+@pytest.fixture(autouse=True)
+def in_its_own_tables(monkeypatch):
+    monkeypatch.setenv("KGS_PRUNE_EVENTS", "1")
+
+
+def pruned(instance, **how):
     """The run of the job, as of now."""
     job = prune_runs_job(group(), get_current_timestamp)
-    config = {} if events is None else {"ops": {"prune_runs": {"config": {"events": events}}}}
-    return job.execute_in_process(instance=instance, raise_on_error=False, **{"run_config": config, **how})
+    return job.execute_in_process(instance=instance, raise_on_error=False, **how)
 
 
 def kept(instance, runs):
@@ -85,7 +90,9 @@ class Life:
         today = next(self.days)
         with freeze_time(START_S + today * DAY_S):
             assert self.runs.run_at(FOUR).success
-            assert not self.runs.run_at(FOUR, algorithm="none").success
+            with pytest.MonkeyPatch.context() as broken:
+                broken.setattr(self.runs.sim, "controller", refusing)
+                assert not self.runs.run_at(FOUR).success
             for bad in (1.0, None):
                 self.looked_at({"orders": bad})
             assert pruned(self.instance, run_config=CONFIG).success
@@ -176,21 +183,12 @@ def test_runs_that_people_start_from_an_assets_page_go_but_for_the_newest_of_eac
 
 
 @pytest.mark.parametrize(
-    ("events", "environ", "version", "left"),
-    [
-        (None, None, dg.__version__, 3),
-        (False, "1", dg.__version__, 3),
-        (None, "1", dg.__version__, 1),
-        (True, None, "1.14.0", 3),
-        (True, None, "1.13.26", 3),
-    ],
+    ("environ", "version", "left"),
+    [("", dg.__version__, 3), ("1", dg.__version__, 1), ("1", "1.14.0", 3), ("1", "1.13.26", 3)],
 )
-def test_its_own_tables_are_touched_where_asked_for_and_known(
-    local_instance, monkeypatch, events, environ, version, left
-):
+def test_its_own_tables_are_touched_where_asked_for_and_known(local_instance, monkeypatch, environ, version, left):
     """Old runs go by Dagster's own call in any case."""
-    if environ is not None:
-        monkeypatch.setenv("KGS_PRUNE_EVENTS", environ)
+    monkeypatch.setenv("KGS_PRUNE_EVENTS", environ)
     why = retention.unknown_tables(version)
     monkeypatch.setattr(prune, "unknown_tables", lambda: why)
     with freeze_time(START_S):
@@ -198,7 +196,7 @@ def test_its_own_tables_are_touched_where_asked_for_and_known(
         for _ in range(3):
             local_instance.report_runless_asset_event(dg.AssetMaterialization(TABLE))
     with freeze_time(START_S + 100 * DAY_S):
-        done = pruned(local_instance, events)
+        done = pruned(local_instance)
     assert done.success
     assert kept(local_instance, [old]) == []
     assert len(local_instance.fetch_materializations(TABLE, 9).records) == left
@@ -208,7 +206,7 @@ def test_its_own_tables_are_touched_where_asked_for_and_known(
 
 def test_a_wrong_wish_is_named(monkeypatch, local_instance):
     monkeypatch.setenv("KGS_PRUNE_EVENTS", "yes")
-    done = pruned(local_instance, events=None)
+    done = pruned(local_instance)
     assert "KGS_PRUNE_EVENTS: 'yes': write 1" in str(done.get_step_failure_events())
 
 

@@ -15,11 +15,7 @@ from tests.dagster.groups import settings
 def environ(monkeypatch, tmp_path):
     """Of the working directory, which is empty, and of these variables alone."""
     monkeypatch.chdir(tmp_path)
-    for name in (
-        "KGS_CONFIG",
-        "KGS_EXPERIMENTS",
-        *(f"KGS_EXPERIMENTS_{n}" for n in ("BASELINES", "RECORDINGS")),
-    ):
+    for name in ("KGS_CONFIG", "KGS_EXPERIMENTS", "KGS_EXPERIMENTS_RECORDINGS"):
         monkeypatch.delenv(name, raising=False)
     return lambda **variables: [monkeypatch.setenv(*each) for each in variables.items()]
 
@@ -67,19 +63,10 @@ def test_two_groups_that_dagster_could_not_tell_apart_are_refused(other, tmp_pat
         name_groups([(settings("a.b"), tmp_path / "1.yaml"), (settings(other), tmp_path / "2.yaml")])
 
 
-def test_the_environment_says_where_experiments_are_kept_and_what_they_compare(environ, tmp_path):
+def test_the_environment_says_where_experiments_are_kept(environ, tmp_path):
     assert experiment_settings() == ExperimentSettings()
-    environ(KGS_EXPERIMENTS="lab", KGS_EXPERIMENTS_BASELINES="kafka:7, keda,,kafka:7")
-    environ(KGS_EXPERIMENTS_RECORDINGS="/data")
-    found = experiment_settings()
-    assert found == ExperimentSettings(tmp_path / "lab", ("kafka:7", "keda"), Path("/data"))
-
-
-@pytest.mark.parametrize("name", ["kafka:0", "kafka:x", "mwf", "search@0.8", "storm"])
-def test_a_baseline_that_there_is_not_is_refused(environ, name):
-    environ(KGS_EXPERIMENTS_BASELINES=f"keda,{name}")
-    with pytest.raises(ConfigError, match=f"KGS_EXPERIMENTS_BASELINES: '{name}': write kafka:CONSUMERS or keda"):
-        experiment_settings()
+    environ(KGS_EXPERIMENTS="lab", KGS_EXPERIMENTS_RECORDINGS="/data")
+    assert experiment_settings() == ExperimentSettings(tmp_path / "lab", Path("/data"))
 
 
 @pytest.mark.parametrize("variable", ["KGS_EXPERIMENTS", "KGS_EXPERIMENTS_RECORDINGS"])
