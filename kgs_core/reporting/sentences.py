@@ -1,60 +1,58 @@
 """Sentences for people on what an observer sees of a group."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from kgs_core.group.controller.capacity import group_capacity, packing_in_use
+from kgs_core.group.controller.capacity import packing_in_use
 from kgs_core.group.controller.desired_state import held_replacement
 from kgs_core.group.controller.measuring import blind_wait
 from kgs_core.group.controller.plan_request import FORCED_ONLY, request_wait
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState
 from kgs_core.group.view.plain_text import clock_text, counted
-from kgs_core.group.view.reconcile import waiting
 from kgs_core.model import TopicPartition
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.reporting.bad_shares import bad_shares, share_text
+from kgs_core.reporting.bad_shares import share_text
 from kgs_core.reporting.capacity import capacity_sentences
+from kgs_core.reporting.status import GroupStatus
 
 _SHOWN = 3
 _MB = 1e6
 
 
-def sentences(state: ControllerState, now: float) -> tuple[str, ...]:
-    """Who reads, how much there is to read, who is silent, what is waited for."""
-    return tuple(_all(state, now))
+def sentences(found: GroupStatus, state: ControllerState, now: float) -> tuple[str, ...]:
+    """Who reads, how much there is to read, who is silent, what is waited for; `found`: as of `state`."""
+    return tuple(_all(found, state, now))
 
 
-def _all(state: ControllerState, now: float) -> Iterator[str]:
-    if state.view.run_state is not RunState.RUNNING:
-        yield f"the group is to be {state.view.run_state}"
-    still = _standing_still(state)
-    yield _readers(state, still)
-    if still:
+def _all(found: GroupStatus, state: ControllerState, now: float) -> Iterator[str]:
+    is_running = found.run_state is RunState.RUNNING
+    if not is_running:
+        yield f"the group is to be {found.run_state}"
+    yield _readers(found)
+    if still := found.stopped:
         verb = "is" if len(still) == 1 else "are"
         yield f"{counted(len(still), 'partition')} {verb} stopped: {stopped_causes(still)}"
     yield _load(state, now)
-    yield from capacity_sentences(group_capacity(state))
-    for topic, share in bad_shares(state.view, state.suspects()).items():
+    yield from capacity_sentences(found.capacity)
+    for topic, share in found.bad_shares.items():
         yield f"topic {topic}: {share_text(share)} of its newest records are dead letters"
     yield from _members(state, now)
-    yield from _held(state, now)
-    if state.target is not None and state.view.run_state is RunState.RUNNING:
-        late = waiting(state.view, state.target.assignment, state.suspects())
-        if late:
-            yield f"waiting: {_some([str(one) for one in late])}"
+    yield from _held(found, state, now)
+    if found.target is not None and is_running and found.waiting:
+        yield f"waiting: {_some([f'{tp}: {why}' for tp, why in found.waiting.items()])}"
 
 
-def _held(state: ControllerState, now: float) -> Iterator[str]:
+def _held(found: GroupStatus, state: ControllerState, now: float) -> Iterator[str]:
     """What is not done now, and why."""
     if (held := held_replacement(state)) is not None:
         yield str(held)
     if state.search.held_back is not None:
         yield str(state.search.held_back)
     yield from filter(None, (blind_wait(state, now), request_wait(state, now)))
-    if until := state.options.packing.forced_only_until(state.time_ms(now)):
-        yield f"until {until} only forced moves are made"
-    elif state.options.packing.apply == "forced_only":
+    if found.quiet_until:
+        yield f"until {found.quiet_until} only forced moves are made"
+    elif found.forced_only:
         yield FORCED_ONLY
 
 
@@ -71,28 +69,16 @@ def stopped_causes(still: Mapping[TopicPartition, str]) -> str:
     return _some([f"{topic} ({count}): {why}" for (topic, why), count in sorted(counts.items())])
 
 
-def _standing_still(state: ControllerState) -> dict[TopicPartition, str]:
-    """Partitions that have an owner and are not read -> why."""
-    owned = state.view.current()
-    return {
-        partition: why
-        for view in state.view.members.values()
-        if view.report is not None and not view.ended
-        for partition, why in view.report.stopped.items()
-        if owned.get(partition) == view.member.consumer
-    }
-
-
-def _readers(state: ControllerState, still: Collection[TopicPartition]) -> str:
-    if state.target is None:
+def _readers(found: GroupStatus) -> str:
+    target = found.target
+    if target is None:
         return "no Target yet"
-    owned = {partition: c for partition, c in state.view.current().items() if partition not in still}
-    wanted, spares = state.target.assignment, state.target.spares
-    text = f"{counted(len(set(owned.values())), 'consumer')} read {len(owned.keys() & wanted.keys())} of "
-    text += counted(len(wanted), "partition")
-    if (idle := state.target.idle) is not None:
-        text = f"idle since {clock_text(idle.since_ms)}, everything is read"
-    return text + (f", spare: {_some([str(c) for c in spares])}" if spares else "")
+    owned = {partition: c for partition, c in found.current.items() if partition not in found.stopped}
+    text = f"{counted(len(set(owned.values())), 'consumer')} read {len(owned.keys() & target.assignment.keys())} of "
+    text += counted(len(target.assignment), "partition")
+    if target.idle is not None:
+        text = f"idle since {clock_text(target.idle.since_ms)}, everything is read"
+    return text + (f", spare: {_some([str(c) for c in target.spares])}" if target.spares else "")
 
 
 def _load(state: ControllerState, now: float) -> str:

@@ -24,7 +24,7 @@ from kgs_core.ports import GroupTopicReader
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
 from kgs_core.reporting.sentences import sentences
-from kgs_core.reporting.status import observed_status
+from kgs_core.reporting.status import GroupStatus, observed_status
 from kgs_core.runtime.controller_loop import MeasurementSource, fleet_seen
 from kgs_core.runtime.rebalance_ports import Clocks, GroupTopicAccess, Reference, RunPorts
 from kgs_core.runtime.rebalance_run import RebalanceRun
@@ -149,7 +149,7 @@ class LongPoll:
                 judged = judged_topics(watch.state.view, watch.state.suspects())
                 seen = observed_status(self._group.settings, watch.state, timing.steady())
                 alerts = group_alerts(seen, has_listened=self._has_listened(watch))
-                return Found(tuple(requests), self._offset, self._summary(watch), judged, alerts)
+                return Found(tuple(requests), self._offset, self._summary(watch, seen), judged, alerts)
             timing.sleep(max(0.0, due - timing.steady()))
 
     def _has_listened(self, watch: GroupObserver) -> bool:
@@ -284,9 +284,9 @@ class LongPoll:
             report_age_s=round(now - newest.at, 3) if newest else 0.0,
         )
 
-    def _summary(self, watch: GroupObserver) -> str:
+    def _summary(self, watch: GroupObserver, seen: GroupStatus) -> str:
         now = self._timing.steady()
-        lines = list(sentences(watch.state, now))
+        lines = list(sentences(seen, watch.state, now))
         if self._hold is not None:
             waits = watch.recommend(now, target_stands=True)[1].reason or "the record of the last change"
             lines.append(f"{self._hold.why}: until then this waits: {waits}")

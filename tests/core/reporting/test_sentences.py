@@ -11,9 +11,9 @@ from kgs_core.group.view.events import FleetSeen, Measured
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
-from kgs_core.reporting.sentences import sentences
 from kgs_core.runtime.controller_loop import fleet_seen
 from tests import sim_group
+from tests.a_status import sentences_of
 from tests.core.group.controller.watched_group import WatchedGroup, options
 from tests.sim_group import tp
 
@@ -31,7 +31,7 @@ def seen(group, measured=None):
     watch = group.observer()
     watch = watch.observed(FleetSeen(group.world.fleet.runs()), group.now)
     state = watch.observed(measured or group.world.measured(), group.now).state
-    return sentences(replace(state, listening=replace(state.listening, silence_counts_from=group.now)), group.now)
+    return sentences_of(replace(state, listening=replace(state.listening, silence_counts_from=group.now)), group.now)
 
 
 def test_a_group_at_rest(group):
@@ -52,7 +52,7 @@ def test_a_group_that_is_idle():
 
 def test_nothing_is_known_at_first():
     state = ControllerState(options(), 0.0)
-    assert sentences(state, 0.0) == ("no Target yet", "no measurement yet")
+    assert sentences_of(state, 0.0) == ("no Target yet", "no measurement yet")
 
 
 def test_an_unknown_speed_and_an_old_measurement(group):
@@ -77,9 +77,7 @@ def test_what_waits(group):
     group.world.reading(ConsumerId(1)).kill()
     watch = group.observer()
     state = watch.observed(fleet_seen(group.world.fleet, watch.state.view), group.now).state
-    assert sentences(state, group.now)[-1] == (
-        "waiting: a:0 for consumer 1: it has not joined, b:0 for consumer 1: it has not joined"
-    )
+    assert sentences_of(state, group.now)[-1] == ("waiting: a:0: it has not joined, b:0: it has not joined")
 
 
 def test_starts(group):
@@ -88,7 +86,7 @@ def test_starts(group):
     quarantined = [Run(ConsumerId(8), f"bad-{n}", 20.0 - n, is_over=True) for n in range(3)]
     pending = Run(ConsumerId(9), "new", 1.0, is_over=False)
     state = watch.observed(FleetSeen([*failed, *quarantined, pending]), group.now).state
-    lines = sentences(state, group.now)
+    lines = sentences_of(state, group.now)
     assert "starting: 9" in lines
     assert "consumer 8 failed 3 times, quarantined for 302 s" in lines
     assert not [line for line in lines if line.startswith("consumer 7")], "its wait is over"

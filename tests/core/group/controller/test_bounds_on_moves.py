@@ -13,7 +13,7 @@ from kgs_core.model import ConsumerId
 from kgs_core.planning.rebalance_budget import HeldBack
 from kgs_core.planning.triggers import Reason
 from kgs_core.ports import Run
-from kgs_core.reporting.sentences import sentences
+from tests.a_status import sentences_of
 from tests.core.group.controller.two_readers import (
     RUNS,
     TARGET,
@@ -102,7 +102,7 @@ class TestBudgetOfAnHour:
         state, commands = look(bounded(3599), measured(a=30, b=20), self.NOW_S)
         assert acts(commands) == []
         assert [command.text for command in commands if isinstance(command, Note)] == [self.LOGGED]
-        assert self.LOGGED in sentences(state, self.NOW_S)
+        assert self.LOGGED in sentences_of(state, self.NOW_S)
 
     def test_it_is_logged_once_and_beside_what_is_done(self, bounded):
         stray = Run(ConsumerId(7), "run-7", 1.0, is_over=False)

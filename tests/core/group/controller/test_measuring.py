@@ -11,7 +11,7 @@ from kgs_core.group.protocol import Received, Target
 from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.planning.load import Load
-from kgs_core.reporting.sentences import sentences
+from tests.a_status import sentences_of
 
 
 @pytest.fixture
@@ -94,4 +94,4 @@ def test_what_keeps_a_smaller_group_from_being_looked_for_has_a_name(state, spee
     measured = replace(take_measured(state, Measured(load), 400.0), change=ChangeProgress(400.0 - since_s))
     assert blind_wait(measured, 400.0) == waits
     assert blind_wait(measured, 500.0) == "", "too old to say anything"
-    assert waits in sentences(measured, 400.0) if waits else True
+    assert waits in sentences_of(measured, 400.0) if waits else True

@@ -11,7 +11,7 @@ from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.view.events import RecordsRead, Write, WriteFailed
 from kgs_core.group.view.transitions import State
 from kgs_core.reporting.metric_counters import is_forced
-from kgs_core.reporting.sentences import sentences
+from tests.a_status import sentences_of
 from tests.core.group.controller.two_readers import TARGET, A, B, acts, group, look, measured, received, written
 
 NOW_S = 400.0
@@ -48,7 +48,7 @@ def carried_out(state, target, now=NOW_S + 1):
 def test_what_nothing_forces_waits_until_somebody_asks(calm):
     state, target = ticks(calm())
     assert target is None
-    assert FORCED_ONLY in sentences(state, NOW_S + 1)
+    assert FORCED_ONLY in sentences_of(state, NOW_S + 1)
     state, target = ticks(asks(state))
     assert (target.assignment, target.applied_ms) == ({A: 1, B: 1}, 5)
     assert target.reason == "looking for a better packing: asked for by sam, me"
