@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from kgs_core.errors import PortError
 from kgs_dagster.assets.lake import Seen, lake_events
 from kgs_dagster.assets.side_tables import beside_events
-from kgs_dagster.assets.topics import topic_events
 from kgs_dagster.checks.lake import results_to_repeat
 from kgs_dagster.jobs.lake import catalog_job, lake_audit_job, lake_maintenance_job
 from kgs_dagster.jobs.prune import prune_runs_job
@@ -98,9 +97,8 @@ def lake_sensor(
             snapshot = see()
         before, now = _load_seen(context.cursor), clock()
         events, after = lake_events(group, snapshot, before, now)
-        observed, topics = topic_events(group, snapshot, before, now)
         beside, sides = beside_events(group, snapshot, before, now)
-        events, after = [*events, *beside, *observed], {**after, **sides, **topics}
+        events, after = [*events, *beside], {**after, **sides}
         summary = "; ".join(snapshot.problems) or f"{len(snapshot.tables)} tables seen, {len(events)} assets recorded"
         if snapshot.problems:
             context.log.warning(summary)

@@ -94,7 +94,7 @@ def plots(panels: "Sequence[Chart]", save: Callable[[str], AnyPath]) -> Metadata
     from kgs_core.simulation.charts import svg
 
     if not panels:
-        return {"plot": "nothing to draw: no replay has recorded these figures (kgs_experiment_resource.latency)"}
+        return {"plot": "nothing to draw: no algorithm has replayed a load"}
     try:
         file = save(svg(panels))
     except ConfigError as e:  # an image without the extra `plots`

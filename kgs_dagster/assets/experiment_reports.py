@@ -1,15 +1,14 @@
-"""Reports of experiments: all experiment runs side by side, the front, latency, and the bill; tables and plots.
+"""Reports of experiments: all experiment runs side by side, and the front; tables and a plot.
 
 They take what experiment runs there are. What is missing is named, and never counts as nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from kgs_core.model import grouped
-from kgs_core.simulation.baselines import baseline_help
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.experiments import GROUP_NAME, PACKING_RUN, code_version
 from kgs_dagster.experiment_resource import ExperimentResource
@@ -22,14 +21,8 @@ if TYPE_CHECKING:
     from kgs_core.simulation.comparison import Summary
     from kgs_core.simulation.groups import SeedGroup
 
-    Loads = dict[str, list[SeedGroup]]
-    Draw = Callable[[str, Sequence[SeedGroup]], Chart]
-    Rows = Callable[[Loads], dict[str, Any]]
-
 SUMMARY = dg.AssetKey([GROUP_NAME, "algorithm_summary"])
 FRONT = dg.AssetKey([GROUP_NAME, "pareto_front"])
-LATENCY = dg.AssetKey([GROUP_NAME, "latency_comparison"])
-BILL = dg.AssetKey([GROUP_NAME, "bill"])
 COMPLETE = "no_run_missing"
 FOLLOWS = (
     dg.AutomationCondition.any_deps_updated()
@@ -40,14 +33,16 @@ FOLLOWS = (
 
 Not `eager`: a report takes what there is, and would wait for ever for each run of the grid that nobody has asked for.
 """
-_SCORES = ("cbs", "average_rscore", "mean_consumers", "least_consumers", "moved_partitions")
-_LATE = ("mean_consumers", "mean_latency_s", "p95_latency_s", "p99_latency_s", "p90_delayed_latency_s", "delayed_share")
-_BILL = ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s")
+_COLUMNS = (
+    *("cbs", "average_rscore", "mean_consumers", "least_consumers", "moved_partitions"),
+    *("mean_latency_s", "p95_latency_s", "p99_latency_s", "p90_delayed_latency_s", "delayed_share"),
+    *("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed"),
+)
 
 
 def report_assets() -> list[dg.AssetsDefinition]:
-    """The summary, and what is made of it."""
-    return [_summary(), _front(), _latency(), _bill()]
+    """The summary, and the front that is made of it."""
+    return [_summary(), _front()]
 
 
 def _summary() -> dg.AssetsDefinition:
@@ -85,7 +80,7 @@ def _summary() -> dg.AssetsDefinition:
                 "missing_cells": len(missing),
                 "workloads": len({one.workload for one in found}),
                 "algorithms": len({one.name for one in found}),
-                "summary": figures.table(figures.group_rows(groups_of(found), _SCORES), figures.columns_of(_SCORES)),
+                "summary": figures.table(figures.group_rows(groups_of(found), _COLUMNS), figures.columns_of(_COLUMNS)),
                 "missing": figures.table(missing, {"algorithm": "string", "workload": "string"}),
                 "without_cbs": ", ".join(without) or "none: all published algorithms have replayed every load",
                 "path": dg.MetadataValue.path(str(path)),
@@ -97,90 +92,39 @@ def _summary() -> dg.AssetsDefinition:
 
 
 def _front() -> dg.AssetsDefinition:
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.packing import parse_name
-        from kgs_core.simulation.groups import front_of
-        from kgs_core.simulation.plots import front_chart
-
-        packers = [group for group in groups if parse_name(group.name)]
-        return front_chart(load, packers, front_of(packers))
-
-    def rows(loads: "Loads") -> dict[str, Any]:
-        from kgs_core.simulation.groups import front_of
-
-        fronts: list[figures.Row] = [
-            {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
-            for load, groups in loads.items()
-        ]
-        return {"fronts": figures.table(fronts, {"load": "string", "seeds": "int", "front": "string"})}
-
-    return _report(
-        FRONT,
-        "Consumers against Rscore: the algorithms that none other beats in one without losing in the other, for each "
-        "load, joined by a line; `search` also at several prices of a consumer, as search@0.8. Baselines, which "
-        "overload consumers, are never on it.",
-        draw,
-        rows,
-    )
-
-
-def _latency() -> dg.AssetsDefinition:
-    about = (
-        f"How late data is read by the latency model, algorithms beside Kafka without a packer: {baseline_help()}. "
-        "Latencies in seconds."
-    )
-    return _report(LATENCY, about, _drawn_by("latency_chart"), _rows_of("latency", _LATE))
-
-
-def _bill() -> dg.AssetsDefinition:
-    about = (
-        "What each load would have cost: consumer hours beside the least possible hours, Rscore, bytes "
-        "delayed, and the latency that one in a hundred exceeds."
-    )
-    return _report(BILL, about, _drawn_by("bill_chart"), _rows_of("bill", _BILL))
-
-
-def _drawn_by(name: str) -> "Draw":
-    def draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
-        from kgs_core.simulation import plots
-
-        chart: Chart = getattr(plots, name)(load, groups)
-        return chart
-
-    return draw
-
-
-def _rows_of(name: str, columns: Sequence[str]) -> "Rows":
-    def rows(loads: "Loads") -> dict[str, Any]:
-        found = [row for groups in loads.values() for row in figures.group_rows(groups, columns)]
-        return {name: figures.table(found, figures.columns_of(columns))}
-
-    return rows
-
-
-def _report(key: dg.AssetKey, about: str, draw: "Draw", rows: "Rows") -> dg.AssetsDefinition:
     @dg.asset(
-        key=key,
+        key=FRONT,
         code_version=code_version(),
         automation_condition=FOLLOWS,
         deps=[SUMMARY],
-        description=about,
+        description="Consumers against Rscore: the algorithms that none other beats in one without losing in the "
+        "other, for each load, joined by a line; `search` also at several prices of a consumer, as search@0.8. "
+        "Baselines, which overload consumers, are never on it.",
         group_name=GROUP_NAME,
         kinds={"svg"},
     )
-    def report(
+    def pareto_front(
         context: dg.AssetExecutionContext, kgs_experiment_resource: ExperimentResource
     ) -> dg.MaterializeResult[None]:
         folder = kgs_experiment_resource.open(context.instance)
         with failures_named():
-            return dg.MaterializeResult(metadata=_compared(folder, key.path[-1], draw, rows))
+            return dg.MaterializeResult(metadata=_compared(folder))
 
-    return report
+    return pareto_front
 
 
-def _compared(folder: "ExperimentFolder", name: str, draw: "Draw", rows: "Rows") -> dict[str, Any]:
+def _draw(load: str, groups: "Sequence[SeedGroup]") -> "Chart":
+    from kgs_core.packing import parse_name
+    from kgs_core.simulation.groups import front_of
+    from kgs_core.simulation.plots import front_chart
+
+    packers = [group for group in groups if parse_name(group.name)]
+    return front_chart(load, packers, front_of(packers))
+
+
+def _compared(folder: "ExperimentFolder") -> dict[str, Any]:
     """What can be compared: drawn, and as a table; and what cannot."""
-    from kgs_core.simulation.groups import comparable, groups_of, with_enough_consumers
+    from kgs_core.simulation.groups import comparable, front_of, groups_of, with_enough_consumers
 
     by_load = grouped((group.load, group) for group in groups_of(folder.load_summaries()))
     loads = {load: comparable(groups) for load, groups in by_load.items()}
@@ -191,10 +135,15 @@ def _compared(folder: "ExperimentFolder", name: str, draw: "Draw", rows: "Rows")
         if run not in _runs(loads[load])
     ]
     enough = {load: with_enough_consumers(groups) for load, groups in loads.items()}
-    panels = [draw(load, groups) for load, groups in enough.items() if groups]
-    drawn = figures.plots([panel for panel in panels if panel.dots], lambda svg: folder.save_plot(name, svg))
+    panels = [_draw(load, groups) for load, groups in enough.items() if groups]
+    drawn = figures.plots([panel for panel in panels if panel.dots], lambda svg: folder.save_plot(FRONT.path[-1], svg))
     about = bullets(left_out) if left_out else "nothing: all have replayed the same seeds"
-    found = {**drawn, **rows(loads), "left_out": dg.MetadataValue.md(about)}
+    fronts: list[figures.Row] = [
+        {"load": load, "seeds": len(groups[0].runs), "front": ", ".join(front_of(groups))}
+        for load, groups in loads.items()
+    ]
+    columns = {"load": "string", "seeds": "int", "front": "string"}
+    found = {**drawn, "fronts": figures.table(fronts, columns), "left_out": dg.MetadataValue.md(about)}
     too_few = [f"{one.name} on {load}" for load, groups in loads.items() for one in groups if one not in enough[load]]
     if too_few:
         found["not_drawn"] = f"too few consumers for the load: {', '.join(too_few)}"

@@ -76,7 +76,7 @@ class Seen:
 
     at: float
     position: int | None
-    figures: tuple[int | str | None, ...]
+    figures: tuple[int | None, ...]
 
     def is_recent(self, now: float, within_s: float) -> bool:
         """Whether it was made within so many seconds; one of the future was by a clock that was wrong."""
@@ -122,7 +122,7 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
         specs += [
             dg.AssetSpec(
                 topic,
-                description=f"Kafka {what}. Written by others; group {group.name} reads it. Observed now and then.",
+                description=f"Kafka {what}. Written by others; group {group.name} reads it.",
                 group_name=f"lake{group.suffix}",
                 kinds={"kafka"},
                 metadata=topic_columns(rule),

@@ -8,7 +8,7 @@ from pydantic import Field
 from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster.assets import experiment_figures as figures
-from kgs_dagster.assets.experiment_reports import BILL, FRONT, LATENCY, SUMMARY
+from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
 from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.jobs.shape import AssetJob, Job
@@ -65,8 +65,8 @@ def _experiments_job() -> AssetJob:
 def _report_job() -> AssetJob:
     return dg.define_asset_job(
         "experiments_report_job",
-        selection=dg.AssetSelection.assets(SUMMARY, FRONT, LATENCY, BILL),
-        description="Summary, front, latencies and bill of all experiment runs that there are.",
+        selection=dg.AssetSelection.assets(SUMMARY, FRONT),
+        description="Summary and front of all experiment runs that there are.",
         executor_def=dg.in_process_executor,
         tags=_TAGS,
     )

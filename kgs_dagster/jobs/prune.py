@@ -79,7 +79,7 @@ def prune_runs_job(group: GroupConfig, clock: Callable[[], float] = time.time) -
 
 def _seen(group: GroupConfig) -> list[dg.AssetKey]:
     """Assets of which sensors record something."""
-    seen = ((each.table, *each.topics, *each.sides.values(), *each.derived.values()) for each in lake_layout(group))
+    seen = ((each.table, *each.sides.values(), *each.derived.values()) for each in lake_layout(group))
     return [*(key for keys in seen for key in keys), *control_loop_keys(group)]
 
 

@@ -99,10 +99,7 @@ def test_experiments_are_there_once_whatever_groups_there_are():
     dg.Definitions.validate_loadable(defs)
     assert {
         spec.key.to_user_string() for spec in defs.resolve_all_asset_specs() if spec.group_name == "experiments"
-    } == {
-        f"experiments/{name}"
-        for name in ("workload", "packing_run", "algorithm_summary", "pareto_front", "latency_comparison", "bill")
-    }
+    } == {f"experiments/{name}" for name in ("workload", "packing_run", "algorithm_summary", "pareto_front")}
 
 
 LATEST = (
@@ -114,7 +111,7 @@ LATEST = (
 def test_everything_says_what_it_is_and_every_asset_whose_it_is():
     defs = build_defs(groups=[group(topics=LATEST)], experiments=True)
     specs = defs.resolve_all_asset_specs()
-    assert len(specs) == 16, "the control loop, three tables, two topics, a bill, the experiments"
+    assert len(specs) == 14, "the control loop, three tables, two topics, a bill, the experiments"
     tags = {spec.key.path[0]: spec.tags.get("kgs/group") for spec in specs}
     assert tags == {"g": "g", "experiments": None}
     needed = ("description", "kinds", "group_name")

@@ -12,7 +12,6 @@ from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PART
 from kgs_core.cli.main import cli
 from kgs_core.packing import ALGORITHMS
 from kgs_core.simulation.workload import parse_key
-from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
 from kgs_dagster.assets.experiments import WORKLOAD
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.experiment_resource import EXPERIMENT_RESOURCE, POOL, ExperimentResource
@@ -131,15 +130,10 @@ def test_the_summary_has_the_figures_of_kgs_simulate(room):
     reports, complete = room.reports()
     assert complete.passed
     expected, front = simulated("--algorithm all --seeds 2 --latency --baseline keda")
-    for report, table, names in (
-        ("algorithm_summary", "summary", ("cbs", "average_rscore", "mean_consumers", "moved_partitions")),
-        ("latency_comparison", "latency", ("mean_latency_s", "p95_latency_s", "p99_latency_s", "delayed_share")),
-        ("bill", "bill", ("consumer_hours", "least_consumer_hours", "rscore_total", "bytes_delayed", "p99_latency_s")),
-    ):
-        found = reports[report][table]
-        assert {row["algorithm"] for row in found} >= {*packers, "keda"}
-        assert {row["seeds"] for row in found} == {2}
-        assert_same(found, expected, names)
+    found = reports["algorithm_summary"]["summary"]
+    assert {row["algorithm"] for row in found} >= {*packers, "keda"}
+    assert {row["seeds"] for row in found} == {2}
+    assert_same(found, expected, found[0].keys() - {"load", "algorithm", "seeds"})
     assert {*reports["pareto_front"]["fronts"][0]["front"].split(", ")} == {*front}
 
 
@@ -165,21 +159,18 @@ def test_plots_are_small_inline_and_whole_as_files(room):
     for name in ("mwf", "bfd", "kafka:20"):
         assert room.slice(f"{name}|{LOADS[0]}", f"{name}|{LOADS[1]}").success
     reports, _ = room.reports()
-    for name in ("pareto_front", "latency_comparison", "bill"):
-        assert len(reports[name]["plot"]) <= 20_000
-        assert shown(reports[name]["plot"]).startswith("uniform-delta05-p8-t2-n10")
-        assert ">mwf</text>" in (room.folder / f"{name}.svg").read_text()
-    assert ">kafka:20</text>" not in (room.folder / "pareto_front.svg").read_text(), "a baseline packs nothing"
-    assert ">kafka:20</text>" in (room.folder / "bill.svg").read_text()
+    plot, drawn = reports["pareto_front"]["plot"], (room.folder / "pareto_front.svg").read_text()
+    assert len(plot) <= 20_000
+    assert shown(plot).startswith("uniform-delta05-p8-t2-n10")
+    assert ">mwf</text>" in drawn
+    assert ">kafka:20</text>" not in drawn, "a baseline packs nothing"
 
 
 def test_many_loads_make_several_plots_of_which_none_is_large(room):
     loads = [f"{start}-delta{delta:02d}-seed1-p8-t2-n2" for start in ("uniform", "full") for delta in range(14)]
     register(room.instance, loads)
     assert room.slice(f"nf|{loads[0]}", f"bf|{loads[-1]}").success
-    done = room.job("experiments_report_job", asset_selection=[SUMMARY, FRONT])  # others draw as many
-    assert done.success, why(done)
-    front = recorded(done)["pareto_front"]
+    front = room.reports()[0]["pareto_front"]
     plots = [value for key, value in front.items() if re.fullmatch(r"plot_\d", key)]
     assert [len(plot) <= 20_000 for plot in plots] == [True] * 4
     assert shown(plots[0]) == "uniform-delta00-p8-t2-n2"
@@ -197,18 +188,17 @@ def test_what_is_missing_is_reported_and_counts_as_nothing_nowhere(room):
     assert summary["missing"] == [{"algorithm": "bfd", "workload": LOADS[1]}]
     assert summary["without_cbs"] == ", ".join(LOADS), "nobody can say what the best of twelve needs"
     assert {row["cbs"] for row in summary["summary"]} == {None}
-    bill = {row["algorithm"]: row["seeds"] for row in reports["bill"]["bill"]}
-    assert bill == {"mwf": 1, "bfd": 1}, "seeds differ much: compared is what both have replayed"
-    assert reports["bill"]["left_out"] == f"- mwf on {LOADS[1]}"
+    (front,) = reports["pareto_front"]["fronts"]
+    assert front["seeds"] == 1, "seeds differ much: compared is what both have replayed"
+    assert reports["pareto_front"]["left_out"] == f"- mwf on {LOADS[1]}"
 
 
-def test_without_runs_there_is_no_report_and_without_latency_none_to_draw(room):
+def test_without_runs_there_is_no_report_and_without_latency_none_is_known(room):
     assert "run packing_run first" in why(room.job("experiments_report_job"))
     experiments = ExperimentResource(latency=False)
     assert room.job("experiments_job", experiments, partition_key=f"mwf|{LOADS[0]}").success
     reports, _ = room.reports()
-    assert reports["bill"]["plot"].startswith("nothing to draw")
-    assert reports["bill"]["bill"][0]["p99_latency_s"] is None
+    assert reports["algorithm_summary"]["summary"][0]["p99_latency_s"] is None
     assert shown(reports["pareto_front"]["plot"])
 
 
