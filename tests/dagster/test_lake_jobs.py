@@ -199,9 +199,3 @@ def test_nothing_is_left_of_a_run_that_was_deleted(local_instance, tmp_path):
     delete_run(local_instance, run_id)
     assert left() == []
     assert local_instance.get_run_by_id(run_id) is None
-
-
-@pytest.mark.parametrize("job", [lake_maintenance_job, lake_audit_job, prune_runs_job])
-def test_what_goes_by_the_clock_is_ended_by_dagster_if_it_does_not_end(job):
-    """Of a run in a container that was started again nobody can tell whether it lives: it would stop its schedule."""
-    assert 3600 <= int(job(group()).tags["dagster/max_runtime"]) <= 86_400

@@ -237,13 +237,6 @@ def test_a_run_that_nobody_wants_is_ended(watched):
     assert watched.fleet.stopped == [stray.handle]
 
 
-def test_people_are_heard(watched):
-    watched.sim.topics.append(DesiredState(RunState.PAUSED, "me", 0))
-    watched.tick()
-    assert watched.sim.owners() == {}
-    assert watched.evaluate().skip_message.startswith("the group is to be paused")
-
-
 @pytest.mark.parametrize("what", ["runs", "hold"])
 def test_what_was_read_is_not_forgotten_over_an_error_of_the_database(watched, monkeypatch, what):
     """A reader gives out nothing twice: people were not heard until the next tick."""
