@@ -155,10 +155,9 @@ def test_a_measurement_grows_older_and_is_taken_anew_where_it_is_too_old_before_
 def test_a_look_fences_nobody_and_writes_nothing(group):
     writer, history = group.topics.writer, group.history()
     group.publish(**LARGE)
-    watch, found = run_of(group).look(("bfd",))
-    assert found.plan.consumers == 4
-    assert "above consumer_capacity" in found.reason
-    assert watch.state.target == group.target()
+    state = run_of(group).observe_measured().state
+    assert sum(state.measured.load.speeds.values()) == sum(LARGE.values())
+    assert state.target == group.target()
     assert (group.topics.writer, group.history()) == (writer, history)
 
 
@@ -166,8 +165,7 @@ def test_a_look_at_a_group_that_is_not_there_makes_nothing():
     group = SimGroup(options())
     group.is_there = False
     group.publish(**FOUR)
-    _, found = run_of(group).look()
-    assert found.plan.consumers == 2
+    assert run_of(group).observe_measured().state.target is None
     assert not group.is_there
 
 
