@@ -10,7 +10,6 @@ import click
 
 from kgs_core.api.configuration import settings_of
 from kgs_core.cli.options import config_option
-from kgs_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgs_core.ingest.replay.redrive_result import RedriveResult
@@ -32,20 +31,15 @@ if TYPE_CHECKING:
     "--since", metavar="TIME", help="Only records written from then on, e.g. 2026-11-15T08:00; UTC without an offset."
 )
 @click.option("--until", metavar="TIME", help="Only records written before then, as --since.")
-@click.option("--where", multiple=True, hidden=True, help="Replaced.")
 @click.option("--dry-run", is_flag=True, help="Only say how many would pass, and why the others do not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def redrive(
-    *, table: str, config_file: Path, dry_run: bool, as_json: bool, where: tuple[str, ...], **chosen: Any
-) -> None:
+def redrive(*, table: str, config_file: Path, dry_run: bool, as_json: bool, **chosen: Any) -> None:
     """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
 
     For records that were refused by a rule, a parser or a schema that has been fixed since. Each becomes a row once,
     whether this is killed, run again or run by two at once. Consumers keep running. Kafka is only
     asked where the rule masks fields. The dead letters stay where they are; an audit knows which have become rows.
     """
-    if where:
-        raise ConfigError(["--where: was removed: use --code, --partition, --since and --until instead"])
     settings = settings_of(config_file)
     from kgs_core.ingest.replay.redrive import Redrive
     from kgs_core.lake.letters.letter_filter import letter_filter

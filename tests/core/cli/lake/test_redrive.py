@@ -34,7 +34,6 @@ def test_the_command_takes_a_choice_and_refuses_what_it_does_not_know(tmp_path, 
     for option, value, said in (
         ("--code", "colour", "--code: 'colour': no such code: use one of bad_header, bad_timestamp"),
         ("--since", "noon", "--since: 'noon': write a time as 2026-11-15T08:00"),
-        ("--where", "code=not_json", "--where: was removed: use --code, --partition, --since and --until"),
     ):
         refused = kgs("redrive", "t", option, value)
         assert (refused.exit_code, said in refused.output) == (2, True)
