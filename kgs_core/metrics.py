@@ -183,7 +183,7 @@ METRICS: dict[str, Metric] = {
             "Rscore that unforced changes may still move within the hour; absent without a budget.",
             "history of the Target and kgs.yaml",
         ),
-        _gauge("kgs_forced_moves_only", "1 within a window of packing.forced_moves_only_utc, else 0.", "kgs.yaml"),
+        _gauge("kgs_forced_moves_only", "1 within a time of day of packing.apply, else 0.", "kgs.yaml"),
         Metric(
             "kgs_change_reaction_seconds",
             MetricKind.HISTOGRAM,

@@ -10,7 +10,7 @@ from kgs_core.lake.delta.table_log import TableLog
 from kgs_core.lake.files.parquet_writer import write_table
 
 SCHEMA = pa.schema([("x", pa.int64())])
-LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5, log_retention_h=24, vacuum_retention_h=48)
+LAKE = LakeSettings(root="given-by-the-storage", checkpoint_interval=5)
 
 
 def handle_of(storage, schema=SCHEMA, kind=TableLog, name="t", commits="auto"):

@@ -46,7 +46,7 @@ def open_glue(settings: Settings, catalog: CatalogSettings) -> "GlueCatalog":
     )
     try:
         session = boto3.session.Session(region_name=options.get("aws_region"))  # the default one would keep old keys
-        client = session.client("glue", endpoint_url=catalog.url, verify=catalog.ca_location, config=config)
+        client = session.client("glue", endpoint_url=catalog.url, config=config)
     except (BotoCoreError, ValueError, OSError) as e:
         raise ConfigError(
             [f"catalog: glue: {one_line(e)}: check lake.storage_options.aws_region and the environment"]

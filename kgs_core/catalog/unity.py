@@ -34,29 +34,24 @@ def open_unity(_: Settings, catalog: CatalogSettings) -> "UnityCatalog":
     """The catalogue of these settings; it is not asked yet.
 
     Raises:
-        ConfigError: the certificates cannot be read.
+        ConfigError: the token cannot be one.
         PermanentError: the file that `token` names cannot be read.
     """
     token = None if catalog.token is None else with_secrets("catalog", {"token": catalog.token})["token"]
     if token is not None and not (token.isascii() and token.isprintable()):
         raise ConfigError(["catalog: the token has characters that no header can have: check it"])
-    try:
-        verify = ssl.create_default_context(cafile=catalog.ca_location)
-    except (OSError, ssl.SSLError) as e:
-        why = getattr(e, "strerror", None) or one_line(e)
-        raise ConfigError([f"catalog.ca_location: {catalog.ca_location}: {why}: fix the file"]) from e
-    return UnityCatalog(str(catalog.url), token, catalog.timeout_s, verify)
+    return UnityCatalog(str(catalog.url), token, catalog.timeout_s)
 
 
 class UnityCatalog(Catalog):
     """Port `Catalog`."""
 
-    def __init__(self, url: str, token: str | None, timeout_s: float, verify: ssl.SSLContext) -> None:
+    def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
         self._url = url.rstrip("/")
         self._token = token
         self._timeout_s = timeout_s
         headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-        self._client = httpx2.Client(headers=headers, timeout=timeout_s, verify=verify)
+        self._client = httpx2.Client(headers=headers, timeout=timeout_s, verify=ssl.create_default_context())
 
     def close(self) -> None:
         """See `Catalog`."""

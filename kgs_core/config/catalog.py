@@ -37,7 +37,6 @@ class CatalogSettings(Section):
     name: str
     url: OptionalHttpAddress = None
     token: str | None = Field(default=None, repr=False)
-    ca_location: str | None = None
     timeout_s: ClassVar[float] = 10.0
 
     @field_validator("name")

@@ -22,7 +22,11 @@ Quantity = Annotated[
 Image = Annotated[
     str, StringConstraints(pattern=r"^[^\s:/][^\s]*$"), Field(description="give repository:tag or repository@digest")
 ]
-Folder = Annotated[str, StringConstraints(pattern=r"^/[^\s:]+$"), Field(description="give an absolute path")]
+Secret = Annotated[
+    str,
+    StringConstraints(pattern=rf"^{_NAME}(:/[^\s:]+)?$"),
+    Field(description="give the name of a Secret, or name:/folder"),
+]
 _Resource = Literal["cpu", "memory", "ephemeral-storage"]
 Resources = Annotated[
     dict[Literal["requests", "limits"], dict[_Resource, Quantity]],
@@ -45,9 +49,19 @@ class KubernetesSettings(Section):
     priority_class: Name | None = Field(default=None, description="give a PriorityClass, or null")
     service_account: Name | None = Field(default=None, description="give a ServiceAccount, or null")
     config_map: Name = "kgs-config"
-    secrets: Annotated[tuple[Name, ...], Field(strict=False)] = ()
-    secret_files: Annotated[dict[Name, Folder], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+    secrets: Annotated[tuple[Secret, ...], Field(strict=False)] = ()
     node_selector: Annotated[dict[LabelKey, LabelValue], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
+
+    @property
+    def secret_variables(self) -> list[str]:
+        """Secrets whose keys become environment variables."""
+        return [secret for secret in self.secrets if ":" not in secret]
+
+    @property
+    def secret_folders(self) -> list[tuple[str, str]]:
+        """Secrets whose keys become files, each with its folder."""
+        found = (secret.partition(":") for secret in self.secrets)
+        return [(name, folder) for name, _, folder in found if folder]
 
     def pod_resources(self, own: Resources) -> Resources:
         """Requests and limits of a pod: each amount as its class has it, else as set here, else by default."""

@@ -15,7 +15,6 @@ class MembershipSettings(Section):
 
     suspect_after_s: Annotated[float, Field(ge=1, le=3600)] = 30.0
     strict_handover: Annotated[bool, Own()] = Field(default=False, description="give true or false")
-    group_management_timeout_s: Annotated[float, Field(ge=1, le=86_400), Own()] = 300.0
     start_timeout_s: Annotated[float, Field(ge=1, le=3600), Own()] = 120.0
     start_attempts: Annotated[int, Field(ge=1, le=100), Own()] = 3
 
@@ -23,6 +22,11 @@ class MembershipSettings(Section):
     def heartbeat_s(self) -> float:
         """How often a consumer says that it lives: a dozen late heartbeats make no suspect."""
         return min(2.0, self.suspect_after_s / 15)
+
+    @property
+    def group_management_timeout_s(self) -> float:
+        """How long a change may take until the controller plans again: a start, and more for other ones and drains."""
+        return 2.5 * self.start_timeout_s
 
     @property
     def start_backoff_s(self) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, model_validator
 
@@ -23,7 +23,9 @@ Landau 2022, section VI, measured 2.3 MB/s; 2.0 beside it, and 1.5 to pack by, a
 """
 PACKING_SHARE = 0.75
 """Of `consumer_capacity` is the capacity to pack by: a load that grows by a third moves nothing."""
-_WINDOW = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d")
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_WINDOW = re.compile(rf"({_TIME})-({_TIME})")
+_APPLY = re.compile(rf"auto|forced_only( {_TIME}-{_TIME}(, ?{_TIME}-{_TIME})*)?")
 
 
 def _consumer_weight(value: object) -> float | str:
@@ -35,16 +37,18 @@ def _consumer_weight(value: object) -> float | str:
     raise ValueError(f"give a number above 0, at most {MAX_CONSUMER_WEIGHT:g}, or {FEWEST}")
 
 
-def _window(value: object) -> str:
-    if isinstance(value, str) and _WINDOW.fullmatch(value):
+def _apply(value: object) -> str:
+    if isinstance(value, str) and _APPLY.fullmatch(value):
         return value
-    raise ValueError("give two times of day, as 07:30-20:00")
+    raise ValueError("give auto, forced_only, or forced_only with times of day, as forced_only 07:30-20:00")
 
 
 ConsumerWeight = Annotated[float | str, PlainValidator(_consumer_weight)]
 
-Apply = Literal["auto", "forced_only"]
-"""What becomes of a plan that nothing forces: it is carried out, or waits for `kgs plan --apply`."""
+Apply = Annotated[str, PlainValidator(_apply)]
+"""What becomes of a plan that nothing forces: it is carried out, or waits for `kgs plan --apply`, or for the end of a
+time of day.
+"""
 
 ClassName = Annotated[
     str,
@@ -86,10 +90,8 @@ class PackingSettings(Section):
     idle_after_s: Annotated[float, Field(ge=1, le=86_400)] | None = Field(
         default=None, description="give seconds, 1 to 86400, or null"
     )
-    catch_up_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     sentinel_timeout_s: Annotated[float, Field(ge=1, le=86_400)] = 300.0
     apply: Apply = "auto"
-    forced_moves_only_utc: list[Annotated[str, PlainValidator(_window)]] = Field(default_factory=list)
     classes: Annotated[dict[ClassName, ConsumerClass], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -160,10 +162,10 @@ class PackingSettings(Section):
         return None if isinstance(self.consumer_weight, str) else self.consumer_weight
 
     def moves_are_forced_only(self, time_ms: int) -> bool:
-        """Whether this moment is in one of the windows in which nothing moves that need not; `time_ms` since 1970."""
+        """Whether this moment is in a window of `apply`, in which only forced moves are made; ms since 1970."""
         minute = time_ms // 60_000 % 1440
-        for window in self.forced_moves_only_utc:
-            begins, ends = (int(time[:2]) * 60 + int(time[3:]) for time in window.split("-"))
+        for window in _WINDOW.findall(self.apply):
+            begins, ends = (int(time[:2]) * 60 + int(time[3:]) for time in window)
             if begins <= minute < ends or (ends <= begins and not ends <= minute < begins):
                 return True
         return False

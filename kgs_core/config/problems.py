@@ -26,7 +26,7 @@ _UNITS = {
     "_h": " (hours)",
     "_percent": " (per cent)",
 }
-_WITH_ADDRESSES = ("kafka", "lake", "spark", "registry", "catalog", "lineage")
+_WITH_ADDRESSES = ("kafka", "lake", "spark", "registry", "catalog")
 _USER_PART = re.compile(r"[^/\s,]*@")
 _KINDS = {
     "model_type": "give a mapping of key: value",

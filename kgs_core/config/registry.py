@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from kgs_core.config.rule.section import HttpAddress, Own, Secret, Section
+from kgs_core.config.rule.section import HttpAddress, Secret, Section
 from kgs_core.config.secret_files import check_references
 
 
@@ -19,7 +19,6 @@ class RegistrySettings(Section):
     username: str | None = None
     password: Annotated[str | None, Secret()] = Field(default=None, repr=False)
     token: Annotated[str | None, Secret()] = Field(default=None, repr=False)
-    ca_location: Annotated[str | None, Own()] = None
     timeout_s: ClassVar[float] = 5.0
 
     @model_validator(mode="after")
@@ -33,7 +32,6 @@ class RegistrySettings(Section):
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What may stand in files of its own, and the file of certificates: name -> value or path."""
+        """What may stand in files of its own: name -> value or path."""
         named = {"username": self.username, "password": self.password, "token": self.token}
-        named["ca.location"] = self.ca_location
         return {name: value for name, value in named.items() if value is not None}

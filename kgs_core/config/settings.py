@@ -18,7 +18,6 @@ from kgs_core.config.catalog import CatalogSettings
 from kgs_core.config.classes import BillSettings
 from kgs_core.config.kubernetes import KubernetesSettings
 from kgs_core.config.lake_root import check_root
-from kgs_core.config.lineage import LineageSettings
 from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.monitor import MonitorSettings
 from kgs_core.config.packing import PackingSettings
@@ -57,9 +56,6 @@ class KafkaSettings(Section):
     client: Annotated[Passthrough, Own(OWN_OF_CLIENT.__contains__), Secret(is_secret)] = Field(
         default_factory=dict, repr=False
     )
-    topic_replication: Annotated[Annotated[int, Field(ge=1, le=100)] | None, Own()] = Field(
-        default=None, description="give a whole number from 1 to 100, or null for the cluster's own default"
-    )
 
     @field_validator("client")
     @classmethod
@@ -84,8 +80,6 @@ class LakeSettings(Section):
         dict[str, str], BeforeValidator(none_is_empty), Own(is_own_of_storage), Secret(is_secret)
     ] = Field(default_factory=dict, repr=False)
     checkpoint_interval: Annotated[int, Field(ge=2, le=1000)] = 50
-    log_retention_h: Annotated[int, Field(ge=1, le=8760)] = 24
-    vacuum_retention_h: Annotated[int, Field(ge=24, le=8760)] = 168
     fsync: Annotated[bool, Field(description="give true or false")] = False
     mask_secret: Annotated[str | None, Secret()] = Field(default=None, repr=False)
 
@@ -115,7 +109,8 @@ class ConsumerSettings(Section):
 
     batch_bytes: Annotated[int, Field(ge=1_000, le=1_000_000_000)] = 16_000_000
     wait_time_s: Seconds = 1.0
-    batch_timeout_s: Annotated[float, Field(ge=1, le=86_400, allow_inf_nan=False)] = 300.0
+    # Half a day at most: vacuum takes files of a day that no version has, as a batch's are until its commit
+    batch_timeout_s: Annotated[float, Field(ge=1, le=43_200, allow_inf_nan=False)] = 300.0
     topics_refresh_s: Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)] = 10.0
 
     @model_validator(mode="after")
@@ -163,7 +158,6 @@ class Settings(Section):
     topics: Annotated[tuple[TopicRule, ...], Field(strict=False)]
     registry: RegistrySettings | None = None
     catalog: Annotated[CatalogSettings | None, Own()] = None
-    lineage: LineageSettings | None = None
     consumer: ConsumerSettings = Field(default_factory=ConsumerSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
     monitor: Annotated[MonitorSettings, Own()] = Field(default_factory=MonitorSettings)
@@ -189,12 +183,6 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
-        # A batch's file is not in the table's log until its commit, so vacuum must leave it alone for that long
-        if 2 * self.consumer.batch_timeout_s > 3600 * self.lake.vacuum_retention_h:
-            raise ValueError(
-                f"consumer.batch_timeout_s ({self.consumer.batch_timeout_s:g} s) must be at most half of lake."
-                f"vacuum_retention_h ({self.lake.vacuum_retention_h} h): vacuum would remove files of batches in flight"
-            )
         if self.packing.classes and self.bill.price_per_consumer_hour is not None:
             raise ValueError("bill.price_per_consumer_hour: packing.classes has the prices: remove it")
         for problem in (*problems_of_sharing(self.topics), *problems_of_side_tables(self.topics)):

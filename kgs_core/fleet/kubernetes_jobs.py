@@ -111,7 +111,7 @@ class ConsumerJobs:
         job_uid = {"fieldRef": {"fieldPath": f"metadata.labels['{_JOB_UID}']"}}
         files = [
             {"name": f"files-{number}", "mountPath": folder, "readOnly": True}
-            for number, folder in enumerate(pods.secret_files.values())
+            for number, (_, folder) in enumerate(pods.secret_folders)
         ]
         return {
             **common,
@@ -124,7 +124,7 @@ class ConsumerJobs:
                 {"name": RUN_ID, "valueFrom": job_uid},
                 {"name": CLUSTER, "value": self._cluster},
             ],
-            "envFrom": [{"secretRef": {"name": name}} for name in pods.secrets],
+            "envFrom": [{"secretRef": {"name": name}} for name in pods.secret_variables],
             "volumeMounts": [
                 *common["volumeMounts"],
                 {"name": "tmp", "mountPath": TMP},
@@ -136,7 +136,8 @@ class ConsumerJobs:
     def _volumes(self) -> list[dict[str, Any]]:
         pods = self._settings.kubernetes
         files = [
-            {"name": f"files-{number}", "secret": {"secretName": name}} for number, name in enumerate(pods.secret_files)
+            {"name": f"files-{number}", "secret": {"secretName": name}}
+            for number, (name, _) in enumerate(pods.secret_folders)
         ]
         config = {"name": "config", "configMap": {"name": pods.config_map}}
         return [{"name": "tmp", "emptyDir": {}}, config, *files]

@@ -25,6 +25,8 @@ from kgs_core.kafka.silent_brokers import ANSWER_S, SHORT_S, Question, ask, in_t
 from kgs_core.kafka.topic_description import TopicDescription, described, topic_id_of
 from kgs_core.model import TopicId, TopicPartition
 
+CLUSTER_DEFAULT = -1
+"""Number of replicas of a topic, where `default.replication.factor` of the brokers says it."""
 _SETTLE_TIMEOUT_S = 10.0
 _SETTLE_EACH_S = 0.02  # more for each partition that is made
 _POLL_S = 0.02

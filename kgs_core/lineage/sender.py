@@ -11,25 +11,26 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from kgs_core.config import Settings
-from kgs_core.errors import ConfigError, PermanentError, one_line
+from kgs_core.errors import ConfigError, one_line
 from kgs_core.extras import require
 from kgs_core.lineage.events import LineageTable, RunNews, run_event
-from kgs_core.system.secret_files import SecretFiles, with_secrets
 
 MOST_WAITING = 32
 NEWS_S = 5.0
 AGAIN_S = 60.0
 LAST_WORD_S = 2.0
 DEFAULT_NAMESPACE = "kgs"
+TURNED_ON_BY = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
+"""Variables of OpenLineage's client that say where to: with one of them, consumers tell."""
 _log = logging.getLogger(__name__)
 
 
 class ConsumerLineage:
-    """What one life of a consumer reads and writes, told to OpenLineage; nothing where no section `lineage` is.
+    """What one life of a consumer reads and writes, told to OpenLineage; nothing unless one of `TURNED_ON_BY` is set.
 
     `lost`: events that did not arrive.
     """
@@ -38,10 +39,9 @@ class ConsumerLineage:
         """Nothing is sent yet, and nobody is asked."""
         self.lost = 0
         self._settings = settings
-        self._is_on = settings.lineage is not None
+        self._is_on = any(os.environ.get(name) for name in TURNED_ON_BY)
         self._run_id = run_id
-        self._client: Any = None  # the thread's own, as are its files
-        self._files = SecretFiles({})
+        self._client: Any = None  # the thread's own
         self._queue: queue.Queue[RunNews | None] = queue.Queue(MOST_WAITING)
         self._told: dict[tuple[str, str], LineageTable] = {}
         self._news: dict[tuple[str, str], LineageTable] = {}
@@ -135,45 +135,20 @@ class ConsumerLineage:
                 self._has_warned = False
 
     def _connected(self) -> Any:
-        if self._client is None or self._files.have_changed():
-            self._client, self._files = None, SecretFiles(self._secrets)
-            self._client = open_openlineage(self._settings)
+        if self._client is None:
+            self._client = open_openlineage()
         return self._client
 
     def _note_lost(self, why: str) -> None:
         self.lost += 1
         if not self._has_warned:
             self._has_warned = True
-            with suppress(PermanentError):  # a file that cannot be read has given no token
-                for token in with_secrets("lineage", self._secrets).values():
-                    why = why.replace(token, "...")
             _log.warning("lineage: events are lost: %s", why)
 
-    @property
-    def _secrets(self) -> dict[str, str]:
-        return self._settings.lineage.secrets if self._settings.lineage is not None else {}
 
-
-def open_openlineage(settings: Settings) -> Any:
-    """OpenLineage's client: to the address of the settings, or as its own environment and file say.
-
-    Raises:
-        ConfigError: it is not installed, or nothing says where to.
-        PermanentError: the file that the token stands in cannot be read.
-    """
-    require("lineage", "section lineage")
+def open_openlineage() -> Any:
+    """OpenLineage's client, as its own environment and file say; a ConfigError where it is not installed."""
+    require("lineage", "lineage (OPENLINEAGE_URL or OPENLINEAGE_CONFIG is set)")
     from openlineage.client import OpenLineageClient
-    from openlineage.client.transport.http import ApiKeyTokenProvider, HttpConfig, HttpTransport, TokenProvider
 
-    section = settings.lineage
-    if section is not None and section.url is not None:
-        token = with_secrets("lineage", section.secrets).get("token")
-        auth = ApiKeyTokenProvider({"api_key": token}) if token else TokenProvider({})
-        retry = {"total": 0}  # what is lost is lost; the queue must go on
-        return OpenLineageClient(
-            transport=HttpTransport(HttpConfig(section.url, timeout=section.timeout_s, auth=auth, retry=retry))
-        )
-    client = OpenLineageClient()
-    if client.transport.kind == "console" and not (client.config.transport or {}).get("type"):
-        raise ConfigError(["nothing says where to: give lineage.url, or OPENLINEAGE_URL"])
-    return client
+    return OpenLineageClient()

@@ -17,7 +17,6 @@ class Load:
         speeds: write speed of each partition, bytes/s; the last known one where it is not known now.
         unknown: partitions whose speed is not known now. Unknown is not zero: such a partition keeps its consumer and
             its last known speed, so it may be missing in `speeds` only when it was never measured.
-        lag_bytes: stored bytes that are there and not read yet; 0 for partitions that are not named.
         earlier: speeds when partitions were packed last, as far as that is known: what has changed since tells how much
             may change until the next time.
         bytes_per_offset: topic -> stored bytes of one offset on average; topics of which it is not known are left out.
@@ -26,12 +25,11 @@ class Load:
         zones: zone of each partition's leader, as far as it is known.
 
     Raises:
-        MeasurementError: a speed or a lag is negative, infinite or no number.
+        MeasurementError: a speed is negative, infinite or no number.
     """
 
     speeds: WriteSpeeds
     unknown: frozenset[TopicPartition] = frozenset()
-    lag_bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
     earlier: WriteSpeeds = field(default_factory=dict)
     bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -39,10 +37,9 @@ class Load:
     zones: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for noun, readings in (("write speed", self.speeds), ("lag", self.lag_bytes)):
-            wrong = sorted(p for p, number in readings.items() if not 0 <= number < math.inf)
-            if wrong:
-                raise MeasurementError(f"load: {wrong[0]}: {noun} {readings[wrong[0]]}: must be 0 or greater")
+        wrong = sorted(p for p, speed in self.speeds.items() if not 0 <= speed < math.inf)
+        if wrong:
+            raise MeasurementError(f"load: {wrong[0]}: write speed {self.speeds[wrong[0]]}: must be 0 or greater")
 
     def write_speeds(self) -> WriteSpeeds:
         """A speed for every partition; a partition never measured is taken for as fast as its topic's others.
@@ -55,13 +52,3 @@ class Load:
         overall = fmean(self.speeds.values()) if self.speeds else 0.0
         means = {topic: fmean(speeds.values()) for topic, speeds in by_topic(self.speeds).items()}
         return {**self.speeds, **{p: means.get(p.topic, overall) for p in missing}}
-
-    def packed_speeds(self, catch_up_s: float) -> WriteSpeeds:
-        """The speed that each partition must be read with so that its backlog is gone in `catch_up_s` seconds.
-
-        That is s + lag bytes / `catch_up_s`; s alone when `catch_up_s` is 0.
-        """
-        speeds = self.write_speeds()
-        if catch_up_s == 0 or not self.lag_bytes:
-            return speeds
-        return {p: speed + self.lag_bytes.get(p, 0.0) / catch_up_s for p, speed in speeds.items()}

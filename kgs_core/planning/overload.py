@@ -17,15 +17,14 @@ class FastPartition:
 
     Attributes:
         bytes_per_s: speed that it was packed with.
-        partitions: how many its topic must have so that, spread as now, this one fits; None: its write speed alone
-            would fit, and what makes it too fast is its backlog, which passes.
+        partitions: how many its topic must have so that, spread as now, this one fits.
         capacity_bytes_per_s: packing capacity that is enough.
     """
 
     partition: TopicPartition
     consumer: ConsumerId
     bytes_per_s: BytesPerSecond
-    partitions: int | None
+    partitions: int
     capacity_bytes_per_s: BytesPerSecond
 
 
@@ -49,26 +48,19 @@ class FullConsumer:
 Overload = FastPartition | FullConsumer
 
 
-def fast_partitions(
-    target: Assignment, packed: WriteSpeeds, written: WriteSpeeds, capacity: BytesPerSecond
-) -> list[FastPartition]:
-    """The partitions faster than `capacity`, by topic and number.
-
-    Args:
-        packed: speeds that the target was made with, bytes/s.
-        written: write speeds, bytes/s, at most `packed`.
-    """
-    counts = Counter(p.topic for p in packed)
+def fast_partitions(target: Assignment, speeds: WriteSpeeds, capacity: BytesPerSecond) -> list[FastPartition]:
+    """The partitions faster than `capacity`, by topic and number; `speeds`: that the target was made with, bytes/s."""
+    counts = Counter(p.topic for p in speeds)
     return [
         FastPartition(
             partition=p,
             consumer=target[p],
-            bytes_per_s=packed[p],
-            partitions=math.ceil(counts[p.topic] * written[p] / capacity) if written[p] > capacity else None,
-            capacity_bytes_per_s=packed[p],
+            bytes_per_s=speeds[p],
+            partitions=math.ceil(counts[p.topic] * speeds[p] / capacity),
+            capacity_bytes_per_s=speeds[p],
         )
-        for p in sorted(packed)
-        if packed[p] > capacity
+        for p in sorted(speeds)
+        if speeds[p] > capacity
     ]
 
 

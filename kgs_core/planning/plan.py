@@ -56,7 +56,7 @@ class Plan:
         capacity: C that was packed with, bytes/s: of the first class, where consumers are of several.
         moves: from the fastest partition to the slowest.
         rscore: of the moves; dimensionless, at write speeds.
-        load: what each consumer is given, bytes/s, by number, with the share of the backlog that was packed.
+        load: what each consumer is given, bytes/s, by number.
         create: numbers to start, ascending; spares among them.
         retire: numbers to end once they read nothing, ascending.
         spares: numbers that shall run and read nothing, ascending.
@@ -107,10 +107,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Input of all algorithms that are tried; `written` are the write speeds without backlog."""
+    """Input of all algorithms that are tried."""
 
     problem: PackingProblem
-    written: WriteSpeeds
     group: Group
     settings: PackingSettings
     new_random: Callable[[], RandomSource]
@@ -135,7 +134,7 @@ def make_plan(
             were asked.
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
-    step = _Step(_problem(load, group, settings), load.write_speeds(), group, settings, new_random)
+    step = _Step(_problem(load, group, settings), group, settings, new_random)
     others = [name for name in compare if name != settings.algorithm and _can(name, settings)]
     alternatives = tuple(_plan(name, step).summary() for name in others)
     return replace(_plan(settings.algorithm, step), choice=_choice(settings), alternatives=alternatives)
@@ -150,7 +149,7 @@ def _choice(settings: PackingSettings) -> str:
 
 
 def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProblem:
-    speeds = load.packed_speeds(settings.catch_up_s)
+    speeds = load.write_speeds()
     current = {p: consumer for p, consumer in group.current.items() if p in speeds}
     spares, unread = group.spares, frozenset[TopicPartition]()
     readers = group.readers
@@ -181,7 +180,7 @@ def _problem(load: Load, group: Group, settings: PackingSettings) -> PackingProb
 
 def _plan(name: str, step: _Step) -> Plan:
     """By the algorithm of this name, which may have a setting."""
-    problem, written = step.problem, step.written
+    problem = step.problem
     algorithm, at, _ = name.partition("@")
     meant = parse_name(name)
     if at and meant is not None:
@@ -203,8 +202,8 @@ def _plan(name: str, step: _Step) -> Plan:
         algorithm=name,
         capacity=problem.capacity,
         target=target,
-        moves=moves_between(had, target, written),
-        rscore=rscore(had, target, written, problem.capacity),
+        moves=moves_between(had, target, problem.speeds),
+        rscore=rscore(had, target, problem.speeds, problem.capacity),
         load=loads,
         create=tuple(sorted(needed - running)),
         retire=tuple(sorted(running - needed)),
@@ -214,7 +213,7 @@ def _plan(name: str, step: _Step) -> Plan:
         classes=classes.of if classes.sizes else {},
         capacities={consumer: capacity_of(consumer) for consumer in classes.of} if classes.sizes else {},
         price=classes.price(loads.keys()),
-        cross_zone_bytes_per_s=problem.zones.far(target, written),
+        cross_zone_bytes_per_s=problem.zones.far(target, problem.speeds),
     )
 
 
@@ -237,7 +236,7 @@ def moves_between(had: Assignment, target: Assignment, speeds: WriteSpeeds) -> t
 
 def _overloads(name: str, target: Assignment, step: _Step, classes: Classes) -> tuple[Overload, ...]:
     problem, capacity_of = step.problem, classes.capacity(step.problem.capacity)
-    fast = fast_partitions(target, problem.speeds, step.written, problem.capacity * classes.largest)
+    fast = fast_partitions(target, problem.speeds, problem.capacity * classes.largest)
     full = full_consumers(target, problem.speeds, capacity_of, None)
     if full and problem.max_consumers is not None:
         unbound = _packed(name, replace(problem, max_consumers=None), step).assignment

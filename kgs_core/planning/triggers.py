@@ -203,7 +203,7 @@ def exit_conditions(load: Load, watched: Watched, settings: PackingSettings) -> 
     are_owned = known <= owned
     has_changed = known != target
     classes = settings.classes_of(watched.classes)
-    overloaded = _overloaded(watched.placed(), load.packed_speeds(settings.catch_up_s), settings, classes)
+    overloaded = _overloaded(watched.placed(), load.write_speeds(), settings, classes)
     found = (
         ExitCondition(Reason.OVERLOADED, tuple(overloaded)),
         ExitCondition(Reason.UNOWNED, partitions=() if are_owned else tuple(sorted(known - owned))),
@@ -248,7 +248,7 @@ def _is_better(plan: Plan, load: Load, watched: Watched, settings: PackingSettin
 
 def _relieves(plan: Plan, load: Load, watched: Watched, settings: PackingSettings) -> bool:
     """Whether it is better in the end, or no worse in the end and better by who has joined."""
-    speeds, placed = load.packed_speeds(settings.catch_up_s), watched.placed()
+    speeds, placed = load.write_speeds(), watched.placed()
     classes = settings.classes_of({**watched.classes, **plan.classes})
 
     def above(assignment: Assignment) -> float:

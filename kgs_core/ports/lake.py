@@ -38,13 +38,11 @@ class TableLayout:
         partition_by: its partition columns, in this order; none: it is not partitioned.
         description: of the table; used when it is made.
         comments: column -> words about it; likewise.
-        target_file_bytes: size of the files that upkeep makes; None: the library's own.
     """
 
     partition_by: tuple[str, ...] = ()
     description: str | None = None
     comments: Mapping[str, str] = field(default_factory=dict)
-    target_file_bytes: int | None = None
 
 
 PLAIN = TableLayout()
@@ -271,7 +269,7 @@ class Lake(Protocol):
     def pin(self, name: str) -> PinnedTable | None:
         """A table as it is now; None where there is none. What the table's library raises passes through."""
 
-    def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
+    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
         """Compact a table, keep its log short, remove files that belong to no version; consumers may go on committing.
 
         Args:
@@ -281,7 +279,7 @@ class Lake(Protocol):
             None where there is no such table.
 
         Raises:
-            UnsafeError: the lake's settings keep files of no version for too short a time.
+            UnsafeError: the log is broken.
         """
 
     def ended(self, name: str) -> dict[str, dict[Any, Any]]:
@@ -308,6 +306,9 @@ class Lake(Protocol):
             TransientError: the store did not answer, or others rewrite the same files all the time: run it again.
             UnsafeError: the table breaks the guarantee.
         """
+
+    def kept_h(self, name: str) -> float:
+        """Hours for which upkeep keeps replaced files, 0 without a table; a TransientError if the store is silent."""
 
     def vacuum_replaced(self, name: str) -> int:
         """Remove from the store the files that a newer version has replaced, at once; how many.

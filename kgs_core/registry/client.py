@@ -76,7 +76,7 @@ class RegistryClient:
         try:
             self._plain, self._serialized = (SchemaRegistryClient(client_config(self._settings)) for _ in range(2))
         except (OSError, ssl.SSLError, ValueError) as e:
-            raise ConfigError([f"registry: {one_line(e)}: check registry.ca_location"]) from e
+            raise ConfigError([f"registry: {one_line(e)}: check SSL_CERT_FILE in the environment"]) from e
         self._files = files
 
     def _renew(self) -> None:

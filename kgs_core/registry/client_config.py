@@ -26,6 +26,4 @@ def client_config(settings: RegistrySettings) -> dict[str, object]:
         conf["bearer.auth.credentials.source"] = "STATIC_TOKEN"
         conf["bearer.auth.token"] = secrets["token"]
         conf["bearer.auth.logical.cluster"] = ""  # Confluent Cloud goes by the host name
-    if settings.ca_location is not None:
-        conf["ssl.ca.location"] = settings.ca_location
     return conf

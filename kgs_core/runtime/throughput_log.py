@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from kgs_core.group.membership.bad_share import BadShare, bad_topics
+from kgs_core.group.membership.bad_share import BEGINS_ABOVE, bad_topics
 from kgs_core.group.membership.flat_out import FlatOutMeter, FullRound
 from kgs_core.group.protocol import FlatOut, WorkDone
 from kgs_core.ingest.driver.round_report import RoundReport
@@ -157,17 +157,13 @@ class BadTopics:
     def look(self, topics: Iterable[TopicState]) -> None:
         """Update the shares; topics of which nothing is owned or was read are not judged."""
         states = {s.topic: s for s in topics if s.progress.owned and s.progress.bad_share is not None}
-        found = {topic: _share(state) for topic, state in states.items()}
+        found = {topic: state.progress.bad_share or 0.0 for topic, state in states.items()}
         before, self.shares = self.shares, bad_topics(found, self.shares)
         for topic in self.shares.keys() - before.keys():
             _log.warning(
                 "too many bad records topic=%s share=%.3f max=%.3f dead_letters=%s: fix the rule or the producer",
-                topic, *found[topic], states[topic].table.spec.dead_letters_table,
+                topic, found[topic], BEGINS_ABOVE, states[topic].table.spec.dead_letters_table,
             )  # fmt: skip
         for topic in before.keys() - self.shares.keys():
             if topic in found:  # else another consumer has it now
-                _log.info("few bad records again topic=%s share=%.3f max=%.3f", topic, *found[topic])
-
-
-def _share(state: TopicState) -> BadShare:
-    return BadShare(state.progress.bad_share or 0.0, state.table.spec.rule.max_bad_share_percent / 100)
+                _log.info("few bad records again topic=%s share=%.3f max=%.3f", topic, found[topic], BEGINS_ABOVE)

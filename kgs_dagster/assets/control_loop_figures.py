@@ -45,8 +45,6 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
     }
     if measured.measurement_offset is not None:
         found["measurement_offset"] = measured.measurement_offset
-    if load.lag_bytes:
-        found["backlog_bytes"] = three_digits(sum(load.lag_bytes.values()))
     return found
 
 
@@ -219,7 +217,6 @@ def _inputs(settings: Settings, offset: int | None, load: Load) -> Metadata:
     }
     if len(load.speeds) <= MOST_ROWS:
         found["speeds"] = {str(tp): speed for tp, speed in sorted(load.speeds.items())}
-        found["lag_bytes"] = {str(tp): size for tp, size in sorted(load.lag_bytes.items())}
     return found
 
 

@@ -32,7 +32,7 @@ def bad_records_checks(group: GroupConfig) -> dg.AssetChecksDefinition:
             dg.AssetCheckSpec(
                 BAD_RECORDS,
                 asset=asset.table,
-                description="Of the last 1,000 records at most max_bad_share_percent are dead letters; an error when "
+                description="Of the last 1,000 records at most half are dead letters; an error when "
                 "all are. The load sensor says when this changes.",
             )
             for asset in layout

@@ -153,7 +153,7 @@ class RebalanceRuns:
                 self._instance,
                 run,
                 f"hung: not over after {age_s:.0f} s, and a rebalance takes {self._longest_s:.0f} s at most "
-                "(group_management_timeout_s and two minutes): given up, the next run fences and continues it",
+                "(2.5 x start_timeout_s and two minutes): given up, the next run fences and continues it",
             )
         return True
 

@@ -29,7 +29,7 @@ class Rule(Short):
     Attributes:
         named: of a format with a registry: it says the columns itself.
         key: `key_format`.
-        layout: "", "partition" or "partition few", which cuts batches at one file.
+        partitioned: by `column`.
         route: rows of two values have side tables.
         added: type of the column that the second edition of a JSON rule adds; it drops the decimal `p`.
         shared: two topics fill one table.
@@ -39,13 +39,13 @@ class Rule(Short):
         vectors: of `newest_rows`: `deletion_vectors`.
         changes: of `newest_rows`: values are rows by Debezium, so a record without one deletes, and is no dead letter.
         mask: path and what becomes of it, pairs.
-        small: what is done in parts (merges, redrives) is done in the smallest ones.
+        small: what is done in parts (merges, redrives, batches of several files) is done in the smallest ones.
     """
 
     format: str = "json"
     named: bool = False
     key: str = "raw"
-    layout: str = ""
+    partitioned: bool = False
     sorted: bool = False
     route: bool = False
     evolve: str = "none"

@@ -163,7 +163,7 @@ class Judge:
         if table not in places:
             yield f"lies in {table}, not in {' or '.join(places)}"
         for each in wanted:
-            if self._rule.layout and each.get(self._rule.column) == "":
+            if self._rule.partitioned and each.get(self._rule.column) == "":
                 each[self._rule.column] = None  # Delta has no empty text there
         if not any(_is_row(row, each) for each in wanted):
             yield f"is {row}, not {' nor '.join(map(str, wanted))}"

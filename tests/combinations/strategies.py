@@ -45,7 +45,7 @@ def rules(draw: st.DrawFn) -> Rule:
         format=form,
         named=form in REGISTRY_FORMATS and draw(st.booleans()),
         key=key,
-        layout=draw(st.sampled_from(("", "partition", "partition few"))) if has_column else "",
+        partitioned=has_column and draw(st.booleans()),
         sorted=draw(st.booleans()),
         route=route,
         evolve=draw(st.sampled_from(("none", "add_columns"))) if form in FIELD_FORMATS else "none",

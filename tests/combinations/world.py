@@ -18,6 +18,7 @@ from kgs_core.ingest.replay import letter_records, redrive
 from kgs_core.ingest.worker import arrow_task
 from kgs_core.lake.delta import combined_commit
 from kgs_core.lake.derived import latest_by_key
+from kgs_core.lake.files import layout
 from kgs_core.lake.handover import adoption
 from kgs_core.lake.topics import maintenance, recovery
 from kgs_core.lake.topics.factory import open_lake
@@ -189,6 +190,7 @@ def _patched(world: World) -> Iterator[None]:
         if world.rule.small:
             patch.setattr(latest_by_key, "MERGE_BYTES", 1)
             patch.setattr(redrive, "MOST_LETTERS", 1)
+            patch.setattr(layout, "MOST_FILES", 1)
         patch.setattr(object_fetch, "Consumer", lambda _: LogClient(world.kafka))
         patch.setattr(arrow_task, "session", lambda _, config: config["client"].client)
         patch.setattr(registry_client, "SchemaRegistryClient", lambda _: RegistryConnection(world.registry))

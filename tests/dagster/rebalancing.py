@@ -18,7 +18,7 @@ class Runs:
 
     def __init__(self, instance, topics=TOPICS, packing=PACKING):
         self.instance = instance
-        self.group = group_of(topics=topics, packing=packing, membership="{group_management_timeout_s: 20}")
+        self.group = group_of(topics=topics, packing=packing, membership="{start_timeout_s: 8}")
         self.sim = SimGroup(controller_options(self.group.settings))
         self.defs = build_defs(control_resources(self.group, connect=self.sim.connect), [self.group])
 

@@ -91,8 +91,7 @@ class Scenario:
             "apply": given.get("apply", "auto"),
             "max_rscore_per_hour": float(given["budget"]) if "budget" in given else None,
         }
-        timeout_s = float(given.get("timeout", 300))
-        found = options(packing, strict_handover=given.get("strict") == "yes", group_management_timeout_s=timeout_s)
+        found = options(packing, strict_handover=given.get("strict") == "yes")
         pace = MembershipTiming(found.membership.heartbeat_s, found.membership.suspect_after_s, 300)
         self.world = World(found, Habits(pace, drains_in_s=float(given.get("drain", 1))), Random(0))
 

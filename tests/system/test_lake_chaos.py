@@ -151,11 +151,11 @@ def test_rows_are_exact_after_kills_stops_and_double_owners(
         crew.calm()
         wait_until(lambda: crew.wake() or crew.counts()["COMMITTED"] >= WORKERS, 60, "the workers work")
         began = now = time.monotonic()
-        upkeeps = [pool.submit(maintain_table, storage, "t", 24)]
+        upkeeps = [pool.submit(maintain_table, storage, "t")]
         while now - began < CHAOS_S or (PROOF - (crew.done + crew.counts()) and now - began < MOST_S):
             crew.harass(now)
             if upkeeps[-1].done() and len(upkeeps) < (now - began) / 3:
-                upkeeps.append(pool.submit(maintain_table, storage, "t", 24))
+                upkeeps.append(pool.submit(maintain_table, storage, "t"))
             time.sleep(STEP_S)  # the pace of the chaos, not a wait for anything
             now = time.monotonic()
         maintained = [each.result() for each in upkeeps]

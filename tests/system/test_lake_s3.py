@@ -126,7 +126,7 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
     for start in range(0, 40, 4):
         sink.ingest({0: (start, start + 4)})
     in_flight = sink.read({0: (40, 44)})
-    upkeep = maintain_table(storage, "t", 24)
+    upkeep = maintain_table(storage, "t")
     assert upkeep is not None
     assert (upkeep.files, upkeep.removed, upkeep.problem) == ((10, 1), 0, None)
     assert sink.table.commit(in_flight) is CommitOutcome.COMMITTED
@@ -166,7 +166,7 @@ def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLak
     assert tables[0].versions(["p0", "p5"]) == {"p0": 5, "p5": 5}
     assert DeltaTable(storage.uri("t"), storage_options=storage.delta_options()).version() < 30
     wait_until(lambda: not IntentStore(storage, "t").ages(), 10, "intents are removed beside what comes next")
-    maintained = maintain_table(storage, "t", 24)
+    maintained = maintain_table(storage, "t")
     assert maintained is not None
     assert maintained.problem is None
 

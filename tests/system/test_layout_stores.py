@@ -16,7 +16,6 @@ from pyarrow.fs import FileSelector, FileType
 
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.lake.files.storage import Storage
 from tests.layout_sink import LayoutSink
@@ -49,7 +48,7 @@ rows = [[None if v is None else str(v) for v in row] for row in found]
 def filled(storage: Storage) -> LayoutSink:
     """Two files of each value, and two orphans."""
     log = {0: [{"s": s, "i": n % 4, "d": "2026-01-31" if n % 3 else None} for n, s in enumerate(ODD)] * 2}
-    layout: dict[str, Any] = {"partition_by": ["s", "d", "day(_timestamp)"], "max_files_per_batch": 100}
+    layout: dict[str, Any] = {"partition_by": ["s", "d", "day(_timestamp)"]}
     sink = LayoutSink("", log, storage, **layout).started()
     assert sink.read(2) is not None
     sink.drain(len(ODD))
@@ -62,7 +61,7 @@ def test_rows_are_the_same_for_every_reader_before_and_after_maintenance(new_lak
     assert [row["s"] for row in before] == ODD * 2
     assert [(row["_partition"], row["_offset"]) for row in before] == sink.expected()
     assert rows_of_deltalake(sink) == before
-    upkeep = maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))
+    upkeep = maintain_table(sink.storage, "t")
     assert upkeep is not None
     assert upkeep.problem is None
     assert sink.rows() == rows_of_deltalake(sink) == before
@@ -98,4 +97,4 @@ def test_spark_reads_the_same_rows_whatever_its_zone(tmp_path: Path) -> None:
         found = json.loads(rows_of_spark(_SPARK, sink.storage.uri("t"), ",".join(columns)))
         frame = pl.DataFrame(sink.rows()).select(columns).sort("_offset")
         assert found == [[None if v is None else str(v) for v in row] for row in frame.rows()]
-        maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))
+        maintain_table(sink.storage, "t")

@@ -15,7 +15,7 @@ from tests.world.world import World
 @pytest.fixture
 def new_world():
     def build(seed, *, strict=False, apply="auto", idle_after_s=None, spares=1, **more):
-        short = {"suspect_after_s": 5, "start_timeout_s": 8, "group_management_timeout_s": 20}
+        short = {"suspect_after_s": 5, "start_timeout_s": 8}
         membership = MembershipSettings(strict_handover=strict, **(short | more))
         packing = PackingSettings(
             algorithm="mwf",

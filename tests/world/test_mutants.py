@@ -109,7 +109,7 @@ def test_partitions_left_unread_are_found(new_world, monkeypatch, fault):
     """L4."""
     fault(monkeypatch)
     for seed in range(20):
-        world = new_world(seed, start_timeout_s=120, group_management_timeout_s=300)
+        world = new_world(seed, start_timeout_s=120)
         world.start_controller()
         Storm(world, 8).deaths(400)
         if any(problem.split(": ", 1)[1].startswith("L4") for problem in world.inspection.problems):

@@ -88,7 +88,7 @@ def test_what_nothing_forces_is_done_when_asked_for_only_and_once_whatever_goes_
 )
 def test_what_the_dead_have_left_is_read_by_whoever_has_joined(new_world, seed):
     """L4, with the other invariants: several die at once, again and again, while starts take up to a minute."""
-    world = new_world(seed, strict=seed % 4 == 3, start_timeout_s=120, group_management_timeout_s=300)
+    world = new_world(seed, strict=seed % 4 == 3, start_timeout_s=120)
     world.start_controller()
     storm = Storm(world, PARTITIONS)
     storm.deaths(400)

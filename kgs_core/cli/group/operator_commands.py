@@ -131,7 +131,7 @@ class Operator:
         now_ms = _now_ms()
         request = DesiredState(RunState.RUNNING, who(), now_ms, apply_ms=now_ms)
         until = self.settings.packing.forced_only_until(now_ms)
-        later = f"; by packing.forced_moves_only_utc only forced moves are made until {until}" if until else ""
+        later = f"; by packing.apply only forced moves are made until {until}" if until else ""
         asked = f"plan: the controller is to pack again and carry out the result once{later}"
         found = self._write(request, asked, lambda found: is_applied(found, request))
         if found is None:

@@ -146,8 +146,6 @@ class _Shown:
         at = f"{self._speed(overload.bytes_per_s)} {self._unit}"
         if isinstance(overload, FastPartition):
             what = f"{overload.partition} at {at} is faster than a consumer"
-            if overload.partitions is None:
-                return f"{what} while its backlog is read: nothing to do, or {enough}"
             return f"{what}: give its topic {overload.partitions:,} partitions, or {enough}"
         what = f"consumer {overload.consumer} is given {at}"
         if overload.consumers is None:

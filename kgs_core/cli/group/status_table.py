@@ -114,8 +114,8 @@ def alarms(found: GroupStatus) -> Iterator[str]:
     yield from _standing(found)
     for topic, share in found.bad_shares.items():
         yield (
-            f"topic {topic}: {share_text(share)} of its newest records are dead letters, more than its rule's "
-            "max_bad_share_percent: column `error` of its dead-letter table says why; fix the rule or the producer"
+            f"topic {topic}: {share_text(share)} of its newest records are dead letters: "
+            "column `error` of its dead-letter table says why; fix the rule or the producer"
         )
     yield from _behind(found)
     if found.capacity.falls_short:
@@ -184,7 +184,7 @@ def _held_back(found: GroupStatus) -> Iterator[str]:
     elif found.forced_only:
         yield FORCED_ONLY
     if found.quiet_until:
-        yield f"until {found.quiet_until} only forced moves are made (packing.forced_moves_only_utc)"
+        yield f"until {found.quiet_until} only forced moves are made (packing.apply)"
     if found.rscore_left is not None:
         yield f"unforced moves may still take {found.rscore_left:.3f} Rscore within this hour"
 

@@ -33,10 +33,10 @@ _yes_option = click.option("--yes", is_flag=True, help="Do it; without, nothing 
 def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Compact the lake's tables, and remove what no version of them needs any more.
 
-    For each table: small files are joined, a checkpoint is written, expired log entries go (lake.log_retention_h), and
-    so do files that belong to no version and are older than lake.vacuum_retention_h: replaced ones, and those that
-    killed consumers left. Before that, rows end that are older than `keep` of their rule. Run it every hour; consumers
-    keep running.
+    For each table: small files are joined, a checkpoint is written, expired log entries go, and so do files that belong
+    to no version for a week, or as long as the table's property delta.deletedFileRetentionDuration says: replaced ones,
+    and those that killed consumers left. Before that, rows end that are older than `keep` of their rule. Run it every
+    hour; consumers keep running.
 
     Run it from one place at a time: on a local disk a second one refuses to start; elsewhere nothing holds it back,
     and both would do the same work (no row is lost by it).

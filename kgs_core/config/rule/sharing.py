@@ -14,7 +14,6 @@ _SAME = (
     "rows",
     "evolve",
     "partition_by",
-    "target_file_bytes",
     "description",
     "comments",
     "newest_rows",

@@ -70,14 +70,9 @@ class TopicRule(Section):
     rows: Literal["one_to_one", "filter", "any"] = "one_to_one"
     evolve: Literal["none", "add_columns", "widen"] = "none"
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
-    max_bad_share_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 50.0
     start: str = "earliest"
     partition_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    max_files_per_batch: Annotated[int, Field(ge=1, le=100)] = 20
     sort_by: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    target_file_bytes: Annotated[int, Field(ge=1_000_000, le=10_000_000_000)] | None = Field(
-        default=None, description="give a whole number from 1000000 to 10000000000 (bytes), or null"
-    )
     description: str | None = None
     comments: Annotated[dict[str, str], BeforeValidator(none_is_empty)] = Field(default_factory=dict)
     newest_rows: NewestRows | None = None

@@ -35,14 +35,10 @@ def take_measured(state: ControllerState, event: Measured, now: float) -> Contro
 
 
 def remembered(load: Load, target: Target | None) -> Load:
-    """`load` with the Target's speeds: as the earlier ones, and for partitions whose speed the monitor does not know.
-
-    Such a speed may include a share of a backlog, so no backlog is added to it again.
-    """
+    """`load` with the Target's speeds: as the earlier ones, and where the monitor does not know a speed."""
     last = target.speeds if target else {}
     known = {p: last[p] for p in load.unknown - load.speeds.keys() if p in last}
-    lags = {p: lag for p, lag in load.lag_bytes.items() if p not in known}
-    return replace(load, speeds={**known, **load.speeds}, lag_bytes=lags, earlier=last)
+    return replace(load, speeds={**known, **load.speeds}, earlier=last)
 
 
 def blind_wait(state: ControllerState, now: float) -> str:

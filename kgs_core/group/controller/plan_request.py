@@ -31,7 +31,7 @@ def packing_wait(state: ControllerState, now: float) -> str:
     """Why no better packing is sought, even after a long time; empty: one is sought."""
     packing, target = state.options.packing, state.target
     if until := packing.forced_only_until(state.time_ms(now)):
-        return f"only forced moves are made (packing.forced_moves_only_utc) until {until}"
+        return f"only forced moves are made (packing.apply) until {until}"
     if target is not None and is_trying(state.view, target, state.view.joined(state.suspects())):
         return "a replacement is under way"
     return FORCED_ONLY if packing.apply == "forced_only" and not _asks(state) else ""

@@ -146,7 +146,7 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     capacity_of = packing.classes_of(watched.classes).capacity(packing.packing_capacity)
     if measured is None:
         return to_joined(target.assignment, readers, None, capacity_of)
-    speeds = remembered(measured.load, target).packed_speeds(packing.catch_up_s)
+    speeds = remembered(measured.load, target).write_speeds()
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
     return to_joined(planned, readers, speeds, capacity_of)
 
@@ -169,7 +169,7 @@ def _packed(state: ControllerState, measured: Measured, watched: Watched, now: f
         algorithm=plan.algorithm,
         assignment=plan.target,
         spares=plan.spares,
-        speeds=load.packed_speeds(packing.catch_up_s),
+        speeds=load.write_speeds(),
         capacity=plan.capacity,
         rscore=plan.rscore,
         reason=f"{reason}: {_asked_by(request)}" if request is not None else reason,

@@ -212,7 +212,7 @@ class Report(Sign):
         positions: next offset to read of each owned partition, as the lake's table has it.
         last_drain_s: time from an Assignment that took partitions away to the report without them; None before the
             first.
-        bad_shares: owned topics of which more records than their rule allows are bad -> share of these, 0 to 1, among
+        bad_shares: owned topics of which too many records are bad -> share of these, 0 to 1, among
             the last ones that this consumer has read.
         ready: partitions of the applied Assignment's `pending` whose topic it has opened, so that it can read them at
             once; None: it is of a version that does not say so.

@@ -21,7 +21,7 @@ from enum import StrEnum
 from kgs_core.config import Settings
 from kgs_core.config.membership import REPORT_RETENTION_H
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
-from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.admin import CLUSTER_DEFAULT, KafkaAdmin
 from kgs_core.kafka.topic_description import TopicDescription, message_limit_problems
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
 
@@ -36,7 +36,6 @@ CONFIRMATIONS = 3
 CONFIRM_AFTER_S = 0.7
 _EXTRA_S_PER_PARTITION = 0.02
 _WITHOUT_EXTRA_TIME = 100
-_CLUSTER_DEFAULT = -1
 _HOUR_MS = 3_600_000
 _log = logging.getLogger(__name__)
 
@@ -66,10 +65,8 @@ def create_topics(settings: Settings, admin: KafkaAdmin) -> None:
     problems = []
     for each, name in names.items():
         if name not in known:
-            replication = settings.kafka.topic_replication or _CLUSTER_DEFAULT
-            if admin.create_topic(
-                name, METADATA_PARTITIONS if each is GroupTopic.ASSIGNMENTS else 1, replication, _config(settings, each)
-            ):
+            partitions = METADATA_PARTITIONS if each is GroupTopic.ASSIGNMENTS else 1
+            if admin.create_topic(name, partitions, CLUSTER_DEFAULT, _config(each)):
                 _log.info("created topic=%s", name)
                 continue
             known |= admin.describe([name])  # somebody else was faster
@@ -182,11 +179,8 @@ def extra_time_s(partitions: int) -> float:
     return _EXTRA_S_PER_PARTITION * max(0, partitions - _WITHOUT_EXTRA_TIME)
 
 
-def _config(settings: Settings, which: GroupTopic) -> dict[str, str]:
-    replication = settings.kafka.topic_replication
+def _config(which: GroupTopic) -> dict[str, str]:
     config = {"max.message.bytes": str(MAX_RECORD_BYTES), **_required(which)}
-    if replication is not None:
-        config["min.insync.replicas"] = str(max(1, replication - 1))
     # The segment that is written to is neither compacted nor deleted: by Kafka's default it may be a week old
     config["segment.ms"] = str(_HOUR_MS // 6)
     if which is GroupTopic.REPORTS:

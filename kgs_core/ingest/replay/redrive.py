@@ -76,7 +76,7 @@ class Redrive:
     def run(self, chosen: LetterFilter = EVERY_LETTER, *, dry_run: bool = False) -> RedriveResult:
         """Redrive the chosen letters, as of now; a commit for each 50,000 of a topic at most.
 
-        A part whose rows have more partition values than `max_files_per_batch` is halved. A topic that fails stops no
+        A part whose rows have more partition values than a batch may have is halved. A topic that fails stops no
         other one of its table, nor an earlier or later topic of its name; its error is raised at the end.
 
         Raises:
@@ -166,7 +166,7 @@ class TopicRedrive(Closing):
             except MoreColumnsError as e:
                 self._fit(e.columns)
                 continue
-            if letters.num_rows > 1 and Partitioned(self.spec.rule, rows).cut(self.spec.rule.max_files_per_batch):
+            if letters.num_rows > 1 and Partitioned(self.spec.rule, rows).cut():
                 for half in (letters.slice(0, letters.num_rows // 2), letters.slice(letters.num_rows // 2)):
                     self.redrive(half.combine_chunks(), result)
                 return

@@ -63,7 +63,7 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
         return
     if spec.rule.partition_by or spec.rule.sort_by or spec.side_tables:
         found = partitioned(spec, pa.Table.from_batches(_chain(first, rows), schema=plan.given))
-        left = found.cut(spec.rule.max_files_per_batch)
+        left = found.cut()
         if left is not None:
             yield _told(WriterNote({}, 0, left))
             return

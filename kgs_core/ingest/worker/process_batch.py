@@ -149,7 +149,7 @@ def prepare_topic(
     earlier = earlier_reading(storage, job, ranges)
     while True:
         unwritten = _prepared(job, records, ranges, earlier)
-        left = unwritten.rows.cut(job.plan.spec.rule.max_files_per_batch)
+        left = unwritten.rows.cut()
         if left is None:
             return unwritten
         # Once more with fewer records, from the parser on: a transform may have made its rows of those left out, too

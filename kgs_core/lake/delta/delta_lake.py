@@ -14,7 +14,7 @@ from pyarrow import fs
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import PermanentError, PortError, TransientError, UnsafeError, one_line
 from kgs_core.lake.delta.delta_log import load_transactions
-from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.delta.delta_maintenance import maintain_table, retention_h
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
 from kgs_core.lake.delta.evolution import add_columns
 from kgs_core.lake.delta.log_store import log_store
@@ -34,6 +34,8 @@ from kgs_core.lake.rule import Offsets
 from kgs_core.model import OffsetRange
 from kgs_core.ports import PLAIN, Lake, RowsRemoved, TableContents, TableDescription, TableLayout, Upkeep
 from kgs_core.ports.upkeep import Moved
+
+_FOREVER_H = 1_000_000.0
 
 
 class DeltaLake(Lake):
@@ -120,12 +122,12 @@ class DeltaLake(Lake):
         handle = opened_table(self._storage, name)
         return None if handle is None else PinnedDelta(self._storage, name, handle)
 
-    def maintain(self, name: str, layout: TableLayout = PLAIN, *, dry_run: bool) -> Upkeep | None:
+    def maintain(self, name: str, *, dry_run: bool) -> Upkeep | None:
         """See `Lake`."""
         if not dry_run:
             with suppress(Exception):  # there is no table, others commit, or the store does not answer: the next one
                 restore_append_only(self._log(name))
-        return maintain_table(self._storage, name, self._settings.vacuum_retention_h, layout, dry_run=dry_run)
+        return maintain_table(self._storage, name, dry_run=dry_run)
 
     def ended(self, name: str) -> dict[str, dict[PartitionKey, Offsets]]:
         """See `Lake`."""
@@ -138,6 +140,16 @@ class DeltaLake(Lake):
     def remove_rows(self, name: str, places: Places, moved: Moved) -> RowsRemoved:
         """See `Lake`."""
         return RowRemoval(self._log(name), places, moved).run()
+
+    def kept_h(self, name: str) -> float:
+        """See `Lake`."""
+        try:
+            found = opened_table(self._storage, name)
+        except PortError:
+            raise
+        except Exception as e:
+            raise TransientError(f"table {name}: {one_line(e)}") from e
+        return 0.0 if found is None else min(retention_h(found), _FOREVER_H)
 
     def vacuum_replaced(self, name: str) -> int:
         """See `Lake`."""

@@ -8,45 +8,39 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kgs_core.errors import UnsafeError, one_line
+from kgs_core.errors import one_line
 from kgs_core.lake.delta.delta_optimize import compact
 from kgs_core.lake.delta.pace import Tries
 from kgs_core.lake.delta.whole_table import flush_from, opened_table
 from kgs_core.lake.files.intent_store import IntentStore
 from kgs_core.lake.files.storage import Storage
-from kgs_core.ports import PLAIN, TableLayout, Upkeep
+from kgs_core.ports import Upkeep
 
 MIN_RETENTION_H = 24
+RETENTION_H = 168
+"""How long a file that belongs to no version is kept, where its table does not say it."""
 _RETENTION = "delta.deletedFileRetentionDuration"
 _HOURS = {"hour": 1.0, "day": 24.0, "week": 168.0}
 
 
-def maintain_table(
-    storage: Storage, name: str, retention_h: int, layout: TableLayout = PLAIN, *, dry_run: bool = False
-) -> Upkeep | None:
+def maintain_table(storage: Storage, name: str, *, dry_run: bool = False) -> Upkeep | None:
     """Compact, write a checkpoint, clean expired log entries, remove old intents and files that belong to no version.
 
     Every step may run beside consumers: they append, and an append conflicts with none of these. Files younger than
     the retention are left alone, since a consumer may hold one whose commit is still to come.
 
-    Args:
-        retention_h: hours that a file without a version is kept, >= 24. A longer `delta.deletedFileRetentionDuration`
-            of the table counts instead.
-
     Raises:
-        UnsafeError: a shorter retention, or a log that is broken.
+        UnsafeError: the log is broken.
         TransientError: the store did not answer.
     """
-    if retention_h < MIN_RETENTION_H:
-        raise UnsafeError(f"vacuum: {retention_h} h would remove files of batches in flight: keep 24 h or more")
     began = time.monotonic()
     table = _load(storage, name)
     if table is None:
         return None
     before = _size(table)
-    problems = [] if dry_run else _compact(storage, name, layout)
+    problems = [] if dry_run else _compact(storage, name)
     table = _load(storage, name) or table
-    hours = max(float(retention_h), _own_retention_h(table))
+    hours = retention_h(table)
     problems += [] if dry_run else _remove_old_intents(storage, name)
     removed, removed_bytes, problem = _vacuum(storage, name, table, hours, dry_run=dry_run)
     problems += [problem] if problem else []
@@ -67,11 +61,11 @@ def _size(table: DeltaTable) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def _compact(storage: Storage, name: str, layout: TableLayout) -> list[str]:
+def _compact(storage: Storage, name: str) -> list[str]:
     """The steps that only rearrange. One that fails is reported and changes nothing: the next run does it."""
     problems: list[str] = []
     steps: dict[str, Callable[[DeltaTable], object]] = {
-        "compaction": lambda table: compact(table, layout.target_file_bytes),
+        "compaction": compact,
         "checkpoint": lambda table: table.create_checkpoint(),
         "log clean-up": lambda table: table.cleanup_metadata(),
     }
@@ -98,28 +92,32 @@ def _remove_old_intents(storage: Storage, name: str) -> list[str]:
     return []
 
 
-def _own_retention_h(table: DeltaTable) -> float:
-    """The table's own retention, which somebody set for readers of old versions; 0 where nobody did."""
+def retention_h(table: DeltaTable) -> float:
+    """How long files that belong to no version are kept: as the table's own property says, if that is a day or more.
+
+    Less would take files of batches in flight. Infinite where the property is not understood.
+    """
     parts = table.metadata().configuration.get(_RETENTION, "").lower().removeprefix("interval ").split()
     if not parts:
-        return 0.0
+        return RETENTION_H
     try:
         number, unit = parts
-        return float(number) * _HOURS[unit.removesuffix("s")]
+        hours = float(number) * _HOURS[unit.removesuffix("s")]
     except (ValueError, KeyError):
-        return float("inf")  # not understood: nothing is removed
+        return math.inf
+    return hours if hours >= MIN_RETENTION_H else RETENTION_H
 
 
 def _vacuum(
     storage: Storage, name: str, table: DeltaTable, hours: float, *, dry_run: bool
 ) -> tuple[int, int, str | None]:
     """Number and bytes of the files removed (in a dry run: to be removed), and why none were."""
-    if hours == float("inf"):
+    if hours == math.inf:
         return 0, 0, f"vacuum: {_RETENTION} = {table.metadata().configuration[_RETENTION]} is not understood"
 
     def vacuum(*, look: bool) -> list[str]:
         # Without `full` it would leave the files that were never committed, which is what killed consumers leave.
-        # Its own check knows only the table's property, 168 h where that is not set; ours is made above.
+        # Its own check knows the table's property as it is; ours is made above.
         files: list[str] = table.vacuum(math.ceil(hours), dry_run=look, enforce_retention_duration=False, full=True)
         return files
 

@@ -13,7 +13,7 @@ DERIVED = "newest row of each key of "
 way, since a merge touches most files."""
 
 
-def compact(table: DeltaTable, target_bytes: int | None) -> None:
+def compact(table: DeltaTable) -> None:
     """Join small files; readers see the same rows before and after.
 
     Not done where it would hide rows: deltalake makes floats of the bounds of decimals, and rounds them beyond values.
@@ -33,7 +33,7 @@ def compact(table: DeltaTable, target_bytes: int | None) -> None:
             ", ".join(wide),
         )
         return
-    table.optimize.compact(target_size=target_bytes, max_concurrent_tasks=1)
+    table.optimize.compact(max_concurrent_tasks=1)
 
 
 def _digits(kind: pa.DataType) -> int:

@@ -18,7 +18,7 @@ Theory of operation. Correctness needs no lock, no lease and no Kafka group: the
    a checkpoint, where nobody reads it; so after a long time, too, the log is asked. (Should no clock have told of that
    time: then the next commit does not find its positions, is refused, and they are read again; they never moved.)
 5. A data file is never deleted after a failed or unknown commit: it may be in the table. Vacuum takes what is not.
-6. A file older than half of vacuum's retention is not committed: vacuum might have taken it (a process that was
+6. A file older than half a day is not committed: vacuum might have taken it (a process that was
    stopped for days would otherwise commit a name without a file behind it). The store is asked whether the file is
    there, and when it was written, at the same time as for new entries, so it costs no time; it is not left out for a
    file just written, since a machine that is halted and goes on believes in its clocks that it was.
@@ -92,7 +92,7 @@ class DeltaTopicTable:
                     partition_by=list(layout.partition_by),
                     description=layout.description,
                     mode="ignore",
-                    configuration=wanted_properties(lake.checkpoint_interval, lake.log_retention_h),
+                    configuration=wanted_properties(lake.checkpoint_interval),
                     storage_options=self._log.options,
                 )
             except Exception:

@@ -30,7 +30,7 @@ LOG_FOLDER = "_delta_log"
 LAST_CHECKPOINT = "_last_checkpoint"
 ENTRY = re.compile(r"(\d{20})\.json")
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.\d{10}\.(\d{10})|\.[0-9a-f-]{36})?\.parquet")
-_OLD_S = 3600.0  # no log is kept for less (lake.log_retention_h)
+_OLD_S = 3600.0  # no log is kept for less
 
 
 class EntryExistsError(Exception):

@@ -18,6 +18,7 @@ from deltalake.exceptions import TableNotFoundError
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import ProtocolError, TransientError
 from kgs_core.lake.delta.delta_log import LogState, followed, next_state, read_state
+from kgs_core.lake.delta.delta_maintenance import MIN_RETENTION_H
 from kgs_core.lake.delta.log_entry import FileReplaced, entry_of, metadata_entry, removal_entry
 from kgs_core.lake.delta.log_store import LogStore, log_store
 from kgs_core.lake.delta.log_upkeep import keep_short
@@ -32,6 +33,8 @@ ANEW_S = 30.0
 """After this, a commit that goes on waiting or losing looks at its files again, and at the log as a whole."""
 SURE_S = 600.0
 """Of an entry made so long after the last look at the log as a whole, the log itself must tell what it is."""
+MAX_FILE_AGE_S = MIN_RETENTION_H * 3600 / 2
+"""Of a file that is committed: vacuum does not take it before twice this age."""
 MOST_AHEAD = 8
 _THREADS = 32
 
@@ -82,7 +85,6 @@ class TableLog:
         self.state: LogState | None = None
         self.looked_s = 0.0
         self.was_there = False
-        self._max_file_age_s = lake.vacuum_retention_h * 3600 / 2
         self._log: LogStore | None = None
         self._files = SecretFiles(storage.options)
         self._metadata: TableMetadata | None = None
@@ -187,9 +189,9 @@ class TableLog:
         info = self.storage.filesystem().get_file_info(self.storage.path(self.name, file.path))
         if not info.is_file or info.size != file.size:
             raise FileGoneError(f"table {self.name}: {file.path} is gone or has another size: batch dropped")
-        if time.time() - info.mtime.timestamp() > self._max_file_age_s:
+        if time.time() - info.mtime.timestamp() > MAX_FILE_AGE_S:
             raise TransientError(
-                f"table {self.name}: {file.path} is older than half of vacuum's retention: batch dropped"
+                f"table {self.name}: {file.path} is older than half a day: batch dropped, vacuum may take it"
             )
 
     def connected(self) -> LogStore:

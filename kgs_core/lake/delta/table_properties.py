@@ -19,12 +19,12 @@ MAX_WRITER_VERSION = 2
 _HARMLESS_VALUES = {"none", "false"}
 
 
-def wanted_properties(checkpoint_interval: int, log_retention_h: int) -> dict[str, str]:
+def wanted_properties(checkpoint_interval: int) -> dict[str, str]:
     """Properties of a new table: checkpoints (commits slow down without them), a log that is cleaned, no deletes."""
     return {
         "delta.appendOnly": "true",
         "delta.checkpointInterval": str(checkpoint_interval),
-        "delta.logRetentionDuration": f"interval {log_retention_h} hours",
+        "delta.logRetentionDuration": "interval 24 hours",
         "delta.enableExpiredLogCleanup": "true",
     }
 

@@ -246,7 +246,7 @@ class DerivedTable:
             raise
 
     def _made(self) -> DeltaTable:
-        properties = wanted_properties(self._lake.checkpoint_interval, self._lake.log_retention_h)
+        properties = wanted_properties(self._lake.checkpoint_interval)
         properties.pop("delta.appendOnly")
         DeltaTable.create(
             self._storage.uri(self.name),

@@ -28,6 +28,8 @@ NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
 _US_OF_DAY, _US_OF_HOUR = 86_400_000_000, 3_600_000_000
 PartitionValues = dict[str, str | None]
+MOST_FILES = 20
+"""Of a batch, one for each value of the partition columns; with more values it ends sooner."""
 
 
 def table_schema(rule: TopicRule, given: pa.Schema) -> pa.Schema:
@@ -133,8 +135,8 @@ class Partitioned:
         self._codes: npt.NDArray[np.int64] = codes
         self._found = found
 
-    def cut(self, most: int) -> dict[int, int] | None:
-        """Where to end so that the batch has `most` values: Kafka partition -> first offset that is left for later.
+    def cut(self) -> dict[int, int] | None:
+        """Where to end so that the batch has `MOST_FILES` values: Kafka partition -> first offset left for later.
 
         One record is always taken, whatever values its rows have. Whose turn is first among Kafka's partitions is
         left to chance, so that none waits for ever.
@@ -142,7 +144,7 @@ class Partitioned:
         Returns:
             None: nothing needs to be left.
         """
-        if len(self._found) <= most:
+        if len(self._found) <= MOST_FILES:
             return None
         partition = self.rows["_partition"].to_numpy().astype(np.int64)
         offset = self.rows["_offset"].to_numpy()
@@ -157,7 +159,7 @@ class Partitioned:
         allowed = set(self._codes[(of == of[first]) & (offset == offset[first])].tolist())
         distinct, at = np.unique(self._codes[order], return_index=True)
         for code in distinct[np.argsort(at)].tolist():
-            if len(allowed) >= most:
+            if len(allowed) >= MOST_FILES:
                 break
             allowed.add(code)
         left = ~np.isin(self._codes, list(allowed))
@@ -290,4 +292,4 @@ _GROWTH = np.array([3 if byte > 127 or len(_escaped(chr(byte))) > 1 else 1 for b
 def layout_of(rule: TopicRule) -> TableLayout:
     """The layout of a rule's table."""
     names = tuple(column.name for column in rule.partition_columns)
-    return TableLayout(names, rule.description, rule.comments, rule.target_file_bytes)
+    return TableLayout(names, rule.description, rule.comments)

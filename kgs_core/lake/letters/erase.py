@@ -118,13 +118,13 @@ class Eraser:
             done.removed += end_records(self._lake, self._settings.group, self._specs, ERASE, places, self._renew)
         else:
             raise TransientError(f"table {done.table}: more and more records arrive that are meant: run it again")
+        tables = [*self._row_tables(), spec.dead_letters_table, *(spec.derived_tables if done.newest else ())]
         if now:
             if done.newest:  # they are at a version whose files go
                 self._renew()
-            tables = [*self._row_tables(), spec.dead_letters_table, *(spec.derived_tables if done.newest else ())]
             done.vacuumed = sum(self._lake.vacuum_replaced(name) for name in tables)
         else:
-            done.gone_at = datetime.now(UTC) + timedelta(hours=self._settings.lake.vacuum_retention_h)
+            done.gone_at = datetime.now(UTC) + timedelta(hours=max(map(self._lake.kept_h, tables)))
         return done
 
     def _row_tables(self) -> tuple[str, ...]:

@@ -11,13 +11,12 @@ from filelock import Timeout
 from kgs_core.config import Settings
 from kgs_core.errors import PermanentError, PortError, TransientError, one_line
 from kgs_core.kafka.admin import admin_of
-from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.discovery import UnreadTable, find_tables, refuse_unknown_tables
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.keep import end_aged
 from kgs_core.model import grouped
-from kgs_core.ports import PLAIN, TableLayout, Upkeep
+from kgs_core.ports import Upkeep
 from kgs_core.system.locks import process_lock
 
 LOCK_FILE = "_kgs_maintenance.lock"
@@ -43,14 +42,11 @@ def maintain_lake(
     """
     topics = admin_of(settings).list_topics()
     lake = open_lake(settings.lake)
-    layouts: dict[str, TableLayout] = {}
     unread: list[UnreadTable] = []
     specs = find_tables(settings, lake, topics, None, unread)
     by_table = grouped((spec.table, spec) for spec in specs)
-    for spec in specs:
-        of_rows = [spec.table, *spec.side_tables.values()]
-        layouts |= dict.fromkeys(spec.all_tables, PLAIN) | dict.fromkeys(of_rows, layout_of(spec.rule))
-    refuse_unknown_tables(only, layouts, unread)
+    tables = dict.fromkeys(table for spec in specs for table in spec.all_tables)
+    refuse_unknown_tables(only, tables, unread)
     storage = Storage.of(settings.lake)
     if not _is_there(storage):
         return
@@ -58,13 +54,13 @@ def maintain_lake(
         if not dry_run:
             lake.remove_probes()
         problems: list[PortError] = []
-        for name in [table for table in layouts if not only or table in only]:
+        for name in [table for table in tables if not only or table in only]:
             ended, upkeep, fill_it = 0, None, by_table.get(name, [])
             with _noted(problems, name):
                 if fill_it and fill_it[0].rule.keep is not None:
                     ended = end_aged(lake, settings.group, fill_it, datetime.now(UTC), dry_run=dry_run)
             with _noted(problems, name):
-                upkeep = lake.maintain(name, layouts[name], dry_run=dry_run)
+                upkeep = lake.maintain(name, dry_run=dry_run)
             if upkeep is not None:
                 done(replace(upkeep, ended=ended))
     problems += [each.error for each in unread] if not only else []

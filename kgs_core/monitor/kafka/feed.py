@@ -1,7 +1,5 @@
 """One measurement of `monitor.writeSpeed`, named by its offset, and those that come after it."""
 
-import time
-
 from confluent_kafka import Consumer, KafkaException
 
 from kgs_core.config import Settings
@@ -14,7 +12,7 @@ from kgs_core.kafka.errors import port_error
 from kgs_core.kafka.records import PARTITION_END, read_until
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.monitor.kafka.clock import age_s
-from kgs_core.monitor.kafka.load import BACKLOG_EVERY_S, lake_view, measured_load
+from kgs_core.monitor.kafka.load import measured_load
 from kgs_core.monitor.kafka.topic import topic_name
 from kgs_core.monitor.speeds.codec import decode
 from kgs_core.system.secret_files import SecretFiles
@@ -31,8 +29,6 @@ class MeasurementFeed:
         self._topic = topic_name(settings)
         self._consumer: Consumer | None = None
         self._files = SecretFiles({})
-        self._lake = lake_view(settings) if settings.packing.catch_up_s else None
-        self._backlog_due_s = float("-inf")
 
     def at(self, offset: int | None) -> Measured | None:
         """The measurement at an offset, or the newest one; None: it is not there, or no measurement of ours.
@@ -58,7 +54,7 @@ class MeasurementFeed:
 
     def newest(self) -> Measured | None:
         """The newest of those that have come since the last call; None where none has, or nothing was asked before."""
-        if self._consumer is None or time.monotonic() < self._backlog_due_s:
+        if self._consumer is None:
             return None
         if self._files.have_changed():
             return self.at(None)
@@ -73,7 +69,7 @@ class MeasurementFeed:
         """
         from kgs_core.monitor.kafka.monitor import measure  # with the client that asks for sizes
 
-        return Measured(measured_load(self._settings, measure(self._settings), self._lake))
+        return Measured(measured_load(self._settings, measure(self._settings)))
 
     def close(self) -> None:
         """End the connection."""
@@ -102,7 +98,4 @@ class MeasurementFeed:
             measurement = decode(value)
         except ProtocolError:  # of another version, say
             return None
-        if self._lake is not None:
-            self._backlog_due_s = time.monotonic() + BACKLOG_EVERY_S
-        load = measured_load(self._settings, measurement, self._lake)
-        return Measured(load, offset, age_s(measurement))
+        return Measured(measured_load(self._settings, measurement), offset, age_s(measurement))

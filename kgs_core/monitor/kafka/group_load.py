@@ -45,8 +45,7 @@ def measure_group(
     members = [(one.member_id, one.name) for one in watch.group.members]
     found = replace(group_load(group, members, watch.looks, sizes, known), since_ms=watch.since_ms)
     unknown = frozenset(measurement.speeds.keys() - known.keys())
-    lags = {tp: lag for tp, lag in found.lag_bytes.items() if tp in known}
-    return found, Load(known, unknown, lags, bytes_per_offset=bytes_per_offset(logs))
+    return found, Load(known, unknown, bytes_per_offset=bytes_per_offset(logs))
 
 
 class _Watch:

@@ -2,17 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, TransientError
 from kgs_core.group.view.events import Measured
-from kgs_core.monitor.kafka.load import BACKLOG_EVERY_S, lake_view, measured_load
+from kgs_core.monitor.kafka.load import measured_load
 from kgs_core.monitor.kafka.monitor import Monitor
 from kgs_core.monitor.speeds import Measurement
-
-if TYPE_CHECKING:
-    from kgs_core.lake.topics.stats import LakeView
 
 RETRY_S = 15.0
 _PUBLISHED_WITHIN_S = 0.5
@@ -56,15 +52,13 @@ class MonitorSource:
         self._retry_s = retry_s
         self._only_published = only_published
         self._monitor: Monitor | None = None
-        self._lake: LakeView | None = None
-        self._due_s = float("-inf")
         self._failed: tuple[KgsError, float] | None = None
 
     def newest(self) -> Measured | None:
         """One more measurement is made and published; None where it is none to pack by.
 
         That is so before any speed can be known, for the group would be packed anew soon; where it is not known to be
-        in the topic, if nobody could be referred to it then; and between two looks at the backlog, where that counts.
+        in the topic, if nobody could be referred to it then.
 
         Raises:
             PortError: Kafka cannot be reached, or refuses.
@@ -87,19 +81,15 @@ class MonitorSource:
             monitor.close()
 
     def _measure(self) -> Measured | None:
-        if self._lake is None and self._settings.packing.catch_up_s:
-            self._lake = lake_view(self._settings)
         if self._monitor is None:
             self._monitor = self._open_monitor(self._settings)
         monitor = self._monitor
         measurement = monitor.tick()
         offset = monitor.published_offset(_PUBLISHED_WITHIN_S)
         now = time.monotonic()
-        if (offset is None and self._only_published) or now < self._due_s or self._is_premature(monitor, measurement):
+        if (offset is None and self._only_published) or self._is_premature(monitor, measurement):
             return None
-        if self._lake is not None:
-            self._due_s = now + BACKLOG_EVERY_S
-        return Measured(measured_load(self._settings, measurement, self._lake), offset, time.monotonic() - now)
+        return Measured(measured_load(self._settings, measurement), offset, time.monotonic() - now)
 
     def _is_premature(self, monitor: Monitor, measurement: Measurement) -> bool:
         settings = self._settings.monitor

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from kgs_core.config import Settings
 from kgs_core.config.monitor import RETENTION_H
 from kgs_core.errors import PermanentError, PortError, ProtocolError
-from kgs_core.kafka.admin import KafkaAdmin
+from kgs_core.kafka.admin import CLUSTER_DEFAULT, KafkaAdmin
 from kgs_core.kafka.client_config import admin_client
 from kgs_core.kafka.clients import RotatingClient, consumer_of
 from kgs_core.kafka.records import read_until
@@ -26,7 +26,6 @@ from kgs_core.system.patience import LogOnChange
 
 MAX_RECORD_BYTES = 8_388_608
 """Of one measurement as the brokers get it, compressed."""
-CLUSTER_DEFAULT = -1
 KEPT_WHOLE_MS = 3_600_000
 _SEGMENT_MS = 600_000  # the segment that is written to is not compacted
 _MINUTE_MS = 60_000
@@ -58,7 +57,7 @@ def create_topic(settings: Settings, admin: KafkaAdmin) -> None:
         "max.message.bytes": str(MAX_RECORD_BYTES),
     }
     topic = topic_name(settings)
-    if admin.create_topic(topic, 1, settings.kafka.topic_replication or CLUSTER_DEFAULT, config):
+    if admin.create_topic(topic, 1, CLUSTER_DEFAULT, config):
         return
     try:
         found = admin.topic_config(topic)

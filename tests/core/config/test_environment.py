@@ -75,7 +75,7 @@ def test_an_override_changes_one_place_of_two_that_an_alias_shares(settings_of):
             "KGS_SET_",
             "1",
             ": unknown key: the keys here are group, kafka, lake, topics, registry, catalog, "
-            "lineage, consumer, spark, monitor, packing, "
+            "consumer, spark, monitor, packing, "
             "membership, bill, fleet, kubernetes",
         ),
     ],

@@ -79,7 +79,7 @@ def test_commented_examples_load_too(tmp_path):
     text = EXAMPLE.read_text()
     text = re.sub(r"^  (client|storage_options|settings): \{\}$", "", text, flags=re.MULTILINE)
     text = re.sub(
-        r"^( *)# (client|storage_options|settings|transform_arrow|topic_replication)(: ?\S*)$",
+        r"^( *)# (client|storage_options|settings|transform_arrow)(: ?\S*)$",
         r"\1\2\3",
         text,
         flags=re.MULTILINE,
@@ -92,4 +92,3 @@ def test_commented_examples_load_too(tmp_path):
     assert len(settings.lake.storage_options) == 4
     assert settings.spark.settings == {"spark.driver.memory": "1g"}
     assert settings.topics[0].transform_arrow == "my_package.clean:departures"
-    assert settings.kafka.topic_replication == 3

@@ -15,7 +15,7 @@ from kgs_core.config import PackingSettings
     ],
 )
 def test_windows_in_which_only_forced_moves_happen(windows, forced):
-    packing = PackingSettings(forced_moves_only_utc=windows)
+    packing = PackingSettings(apply=f"forced_only {', '.join(windows)}".strip())
     asked = ("00:00", "00:29", "00:30", "05:30", "05:59", "06:00", "07:29", "07:30", "12:00", "19:59", "20:00", "22:00")
     for time in {*asked, *forced}:
         minutes = 60 * int(time[:2]) + int(time[3:])
@@ -29,9 +29,14 @@ def test_windows_in_which_only_forced_moves_happen(windows, forced):
 
 
 def test_a_window_is_two_times_of_day(problems_of):
-    found = problems_of(packing="packing: {forced_moves_only_utc: ['25:00-06:00']}")
-    assert len(found) == 1
-    assert found[0].startswith("packing.forced_moves_only_utc")
+    for wrong in (
+        "forced_only 25:00-06:00",
+        "forced_only 05:00",
+        "auto 05:00-06:00",
+        "forced_only 05:00-06:00 07:00-08:00",
+    ):
+        (found,) = problems_of(packing=f"packing: {{apply: '{wrong}'}}")
+        assert found.startswith(f"packing.apply: '{wrong}': give auto, forced_only")
 
 
 def test_what_a_consumer_is_worth(problems_of):

@@ -42,7 +42,7 @@ WRONG_COUNT = [("0", "0"), ("10001", "10001"), ("1.5", "1.5"), ("true", "true"),
         ("membership.suspect_after_s", "give a number from 1 to 3600 (seconds)", [(".inf", "inf")]),
         ("membership.strict_handover", "give true or false", [("'no'", "'no'")]),
         ("membership.start_attempts", "give a whole number from 1 to 100", [("0", "0")]),
-        ("lineage.url", "give http(s)://host:port", [("ftp://host", "'ftp://host'")]),
+        ("registry.url", "give http(s)://host:port", [("ftp://host", "'ftp://host'")]),
     ],
 )
 def test_a_value_that_cannot_be_is_shown_with_what_can(problems_of, key, cure, values):
@@ -64,7 +64,7 @@ def test_a_number_too_long_to_write_out_is_cut(problems_of):
     [
         ("consumer", "batch_bytes", "1_000", 1000),
         ("consumer", "batch_bytes", "16000000", 16_000_000),
-        *(("consumer", "wait_time_s", f"{time_s}, batch_timeout_s: 86400", time_s) for time_s in (0, 1, 1.5, 80_000)),
+        *(("consumer", "wait_time_s", f"{time_s}, batch_timeout_s: 43200", time_s) for time_s in (0, 1, 1.5, 40_000)),
         ("packing", "packing_capacity_bytes_per_s", "1000000", 1_000_000),
         ("packing", "consumer_capacity_bytes_per_s", "1000000.5", 1_000_000.5),
     ],
@@ -80,11 +80,11 @@ def test_unknown_keys_name_the_nearest_or_all(problems_of):
     assert found == [
         "topics[0].zzz: unknown key: the keys here are topic, pattern, not, table, format, schema, avro_schema, "
         "unknown_fields, key_format, key_schema, key_prefix, headers, topic_column, transform, transform_arrow, rows, "
-        "evolve, on_error, max_bad_share_percent, start, partition_by, max_files_per_batch, sort_by, "
-        "target_file_bytes, description, comments, newest_rows, route, complete_hours, mask, keep",
+        "evolve, on_error, start, partition_by, sort_by, "
+        "description, comments, newest_rows, route, complete_hours, mask, keep",
         "consumer.bach_bytes: unknown key: did you mean 'batch_bytes'?",
         "zzz: unknown key: the keys here are group, kafka, lake, topics, registry, catalog, "
-        "lineage, consumer, spark, monitor, packing, "
+        "consumer, spark, monitor, packing, "
         "membership, bill, fleet, kubernetes",
     ]
 
@@ -144,15 +144,6 @@ def test_a_section_with_every_line_commented_out_is_its_defaults(settings_of):
     assert bare.consumer == settings_of().consumer
     assert bare.spark == settings_of().spark
     assert bare.kafka.client == {}
-
-
-def test_vacuum_never_reaches_a_batch_in_flight(problems_of):
-    assert problems_of(
-        lake="lake: {root: /x, vacuum_retention_h: 24}", consumer="consumer: {batch_timeout_s: 50000}"
-    ) == [
-        "consumer.batch_timeout_s (50000 s) must be at most half of lake.vacuum_retention_h (24 h): "
-        "vacuum would remove files of batches in flight"
-    ]
 
 
 def test_a_wait_not_shorter_than_the_timeout_names_both(problems_of):
@@ -238,7 +229,7 @@ def test_an_at_sign_in_a_name_is_shown_and_before_an_address_is_not():
         ("{image: 'a b'}", "image"),
         ("{resources: {limit: {}}}", "resources"),
         ("{secrets: ['-a']}", "secrets"),
-        ("{secret_files: {tls: run}}", "secret_files"),
+        ("{secrets: ['tls:run']}", "secrets"),
         ("{node_selector: {disk: '-'}}", "node_selector"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_class_has_its_own_resources_and_nodes_and_none_is_as_ever():
 def test_settings_of_the_section_are_in_the_pod():
     job = job_of(
         kubernetes="{image: 'r/kgs:2', service_account: reader, config_map: mine, "
-        "secrets: [kafka, lake], secret_files: {tls: /run/secrets/kafka}, node_selector: {disk: ssd}, "
+        "secrets: [kafka, 'tls:/run/secrets/kafka', lake], node_selector: {disk: ssd}, "
         "priority_class: low}"
     )
     assert problems_of_job(job) == []

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pyarrow as pa
@@ -26,6 +27,7 @@ from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
 from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan, load_hook
+from kgs_core.lake.files import layout
 from kgs_core.lake.files.layout import table_schema
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import parsed_schema, value_schema
@@ -39,7 +41,7 @@ from tests.topic_jobs import topic_job
 PARTITIONS = 3
 CODE = 20  # of an error, in front of its reason
 TOO_LATE_MS = 2**60  # no column takes it
-LAYOUT = {"partition_by": ["day(_timestamp)"], "max_files_per_batch": 2}
+PARTITIONED = {"partition_by": ["day(_timestamp)"]}
 OF_REGISTRY = [name for name in VALUES if FORMATS[name].columns_of is not None]
 RECORDS = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, PARTITIONS - 1)), max_size=24)
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=4)
@@ -155,7 +157,7 @@ def replayed(job: TopicJob, messages: Sequence[Any], sizes: Sequence[int]) -> Ma
         batch, cuts = unwritten.batch, unwritten.cuts
         if batch is not None:
             parts = [part for _, part in unwritten.rows.files()]
-            assert len(parts) <= (job.plan.spec.rule.max_files_per_batch or len(parts))
+            assert len(parts) <= layout.MOST_FILES
             rows += [row for part in parts for row in plain(part)]
             letters += plain(unwritten.dead_letters)
             reasons = unwritten.dead_letters["error"].to_pylist()
@@ -219,7 +221,8 @@ def test_any_split_gives_the_same_rows_and_dead_letters(world, records, sizes):
 def test_a_layout_that_cuts_batches_shorter_changes_no_row(world, records, sizes):
     messages = messages_of(world, records)
     wanted = replayed(world.job, messages, [len(messages) + 1])
-    assert replayed(world.with_rule(**LAYOUT).job, messages, sizes) == wanted
+    with patch.object(layout, "MOST_FILES", 2):
+        assert replayed(world.with_rule(**PARTITIONED).job, messages, sizes) == wanted
 
 
 @given(records=RECORDS, sizes=SIZES)

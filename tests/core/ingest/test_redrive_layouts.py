@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from kgs_core.ingest.replay.redrive import Redrive
+from kgs_core.lake.files import layout
 from tests.core.ingest.letters import rule_of_then
 from tests.kgs_yaml import kgs_yaml
 from tests.layout_sink import COLUMNS, LayoutSink
@@ -21,7 +22,7 @@ def redrive(sink, **rule):
 @pytest.fixture
 def sink(tmp_path):
     """Every third record is bad by the rule of then."""
-    sink = LayoutSink(tmp_path, LOG, partition_by=PARTITION_BY, max_files_per_batch=100).started()
+    sink = LayoutSink(tmp_path, LOG, partition_by=PARTITION_BY).started()
     with rule_of_then(lambda offset: offset % 3 == 0, "column i: too big"):
         sink.drain(15)
     assert len(sink.rows()) == 20
@@ -29,10 +30,11 @@ def sink(tmp_path):
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most):
+def test_a_commit_makes_no_more_files_than_a_batch_may(sink, most, monkeypatch):
+    monkeypatch.setattr(layout, "MOST_FILES", most)
     log = Path(sink.storage.uri("t"), "_delta_log")
     before = {*log.glob("*.json")}
-    found = redrive(sink, partition_by=PARTITION_BY, max_files_per_batch=most).run()
+    found = redrive(sink, partition_by=PARTITION_BY).run()
     assert (found.letters, found.passed, found.rows) == (10, 10, 10)
     assert [r["_offset"] for r in sink.rows()] == list(range(30))
     files = [path.read_text().count('{"add":') for path in {*log.glob("*.json")} - before]

@@ -11,12 +11,10 @@ from kgs_core.ingest.replay.redrive import Redrive
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.delta import row_removal
 from kgs_core.lake.derived.latest_by_key import LatestByKeyTable
-from kgs_core.lake.files.layout import layout_of
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.letters.erase import Eraser
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.keep import end_aged
-from kgs_core.ports import PLAIN
 from tests.core.ingest.letters import rule_of_then
 from tests.failpoints import KilledError
 from tests.kgs_yaml import LONGS, kgs_yaml
@@ -102,7 +100,7 @@ class EndingWorld:
 
     def maintain(self):
         for name in ("t", "t_dead_letters", "t_latest"):
-            self.lake.maintain(name, layout_of(self.specs[0].rule) if name == "t" else PLAIN, dry_run=False)
+            self.lake.maintain(name, dry_run=False)
 
     def materialize(self):
         LatestByKeyTable(self.settings, self.specs[0]).materialize()

@@ -35,7 +35,7 @@ def test_vectors_that_nobody_needs_are_removed_and_vacuum_leaves_the_others(tmp_
     assert len(list(vectors.iterdir())) == 10
     for file in [*vectors.iterdir(), *(tmp_path / "d").glob("*.parquet")]:
         os.utime(file, (0, 0))
-    assert maintain_table(storage, "d", 24).problem is None
+    assert maintain_table(storage, "d").problem is None
     table.load(rows.schema)
     monkeypatch.setattr(derived_table, "replaced_vectors", lambda *_: set())  # as hours later
     assert table.compact(2)

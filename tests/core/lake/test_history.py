@@ -223,7 +223,7 @@ def test_who_keeps_newest_rows_up_to_date_keeps_their_history(tmp_path):
     followed.append(table_of(followed.spec.rule, records))
     LatestByKeyTable(followed.settings, followed.spec).materialize()
     assert newest_rows_lags(followed.settings, [followed.spec], [])["h"][0] > 0
-    assert maintain_table(followed.storage, "h", 24).problem is None
+    assert maintain_table(followed.storage, "h").problem is None
 
 
 def test_what_is_wrong_is_counted(tmp_path):

@@ -93,7 +93,7 @@ def test_maintenance_removes_old_intents_and_leaves_young_ones(storage):
     for name in ("old.json", "old.json#"):
         path = Path(storage.uri("t"), INTENT_FOLDER, name)
         os.utime(path, (path.stat().st_mtime - 25 * 3600,) * 2)
-    upkeep = maintain_table(storage, "t", 24)
+    upkeep = maintain_table(storage, "t")
     assert upkeep.problem is None
     assert list(store.ages()) == ["young.json"]
-    assert maintain_table(storage, "t", 24, dry_run=True).problem is None
+    assert maintain_table(storage, "t", dry_run=True).problem is None

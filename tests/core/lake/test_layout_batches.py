@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepa
 from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.lake.files import layout as layout_module
 from kgs_core.lake.files.layout import Partitioned, folder_of, unfit
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
@@ -48,8 +50,6 @@ LAYOUTS = st.fixed_dictionaries(
             unique=True,
             max_size=3,
         ),
-        "sort_by": st.lists(st.sampled_from(["x", "t", "_offset"]), unique=True, max_size=2),
-        "max_files_per_batch": st.integers(1, 4),
     }
 )
 
@@ -87,15 +87,20 @@ def test_values_are_unfit_where_their_folders_are_too_long_for_a_file_system_or_
 
 
 @settings(max_examples=40)
-@given(st.dictionaries(st.integers(0, 2), st.lists(VALUES, min_size=1, max_size=6), min_size=1), LAYOUTS, st.data())
-def test_any_layout_and_any_split_give_the_same_rows(log, layout, data):
+@given(
+    st.dictionaries(st.integers(0, 2), st.lists(VALUES, min_size=1, max_size=6), min_size=1),
+    LAYOUTS,
+    st.integers(1, 4),
+    st.data(),
+)
+def test_any_layout_and_any_split_give_the_same_rows(log, layout, most, data):
     """But for the one thing that Delta cannot say: an empty text as a partition value is null. Too long is bad."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, patch.object(layout_module, "MOST_FILES", most):
         sink = LayoutSink(folder, log, **layout).started()
         while (batch := sink.read(data.draw(st.integers(1, 6)))) is not None:
             assert batch.ranges
             if "_partition" not in layout["partition_by"]:
-                assert len(batch.files) <= layout["max_files_per_batch"]
+                assert len(batch.files) <= most
             assert sink.table.commit(batch) is CommitOutcome.COMMITTED
         wait_for_upkeep()  # it writes checkpoints beside, also after the folder is gone
         found = [tuple(row[c] for c in ("_partition", "_offset", *COLUMNS)) for row in sink.rows()]
@@ -138,14 +143,20 @@ def test_killed_between_files_and_commit_nothing_is_lost_or_doubled_and_leftover
     assert len(there - live) == left
     for path in there - live:
         os.utime(root / path, (0, 0))
-    upkeep = maintain_table(sink.storage, "t", 24)
+    upkeep = maintain_table(sink.storage, "t")
     assert (upkeep.problem, upkeep.removed) == (None, left)
     assert [(r["_partition"], r["_offset"]) for r in sink.rows()] == sink.expected()
 
 
-def test_what_is_left_for_later_is_not_counted(tmp_path):
+@pytest.fixture
+def most_files(monkeypatch):
+    return lambda most: monkeypatch.setattr(layout_module, "MOST_FILES", most)
+
+
+def test_what_is_left_for_later_is_not_counted(tmp_path, most_files):
+    most_files(1)
     log = {0: [{"s": "a", "i": 1}, {"s": "b"}, {"s": "b"}]}
-    sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1).started()
+    sink = LayoutSink(tmp_path, log, partition_by=["s"]).started()
     first, second = sink.drain()
     assert (first.ranges, second.ranges) == ({0: OffsetRange(0, 1)}, {0: OffsetRange(1, 3)})
     assert (first.records, second.records) == (1, 2)
@@ -166,11 +177,12 @@ def many_values(rows, topic):
     return pa.concat_tables(tables)
 
 
-def test_transform_is_asked_again_for_what_is_left_in_the_batch(tmp_path):
+def test_transform_is_asked_again_for_what_is_left_in_the_batch(tmp_path, most_files):
+    most_files(2)
     log = {0: [{"s": "a"}, {"s": "a"}, {"s": "b"}, {"s": "b"}]}
-    layout = {"partition_by": ["s", "hour(_timestamp)"], "max_files_per_batch": 2}
+    layout = {"partition_by": ["s", "hour(_timestamp)"]}
     hook = {"transform_arrow": f"{__name__}:many_values", "rows": "any"}
-    sink = LayoutSink(tmp_path, log, partition_by=["i", "hour(_timestamp)"], max_files_per_batch=2, **hook).started()
+    sink = LayoutSink(tmp_path, log, partition_by=["i", "hour(_timestamp)"], **hook).started()
     batches = sink.drain()
     assert [len(batch.files) for batch in batches] == [3] * 4, "one record is taken, whatever it makes"
     other = LayoutSink(tmp_path / "other", log, **layout, transform_arrow=f"{__name__}:one_row_of_all", rows="any")
@@ -224,12 +236,13 @@ def processor(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("layout", "rounds", "runs", "values"),
-    [({"partition_by": ["s", "day(_timestamp)"]}, 2, 3, 4), ({"sort_by": ["i"]}, 1, 1, 1), ({}, 1, 1, 1)],
+    ("layout", "counts"), [({"partition_by": ["s", "day(_timestamp)"]}, (2, 3, 4)), ({}, (1, 1, 1))]
 )
-def test_writer_of_dataframes_writes_and_cuts_as_the_other(tmp_path, processor, layout, rounds, runs, values):
+def test_writer_of_dataframes_writes_and_cuts_as_the_other(tmp_path, processor, most_files, layout, counts):
+    """Counts: batches, runs of the writer, partition values."""
+    most_files(2)
     log = {p: [{"s": "abcd"[n // 2], "i": -n} for n in range(8)] for p in (0, 1)}
-    sink = LayoutSink(tmp_path, log, max_files_per_batch=2, transform="m:f", **layout).started()
+    sink = LayoutSink(tmp_path, log, transform="m:f", **layout).started()
     dataframes, landed = processor(sink), 0
     while ranges := {p: OffsetRange(at, 8) for p, at in sink.table.positions(set(log)).next_offset.items() if at < 8}:
         result = dataframes.read(job_of(sink), ranges)
@@ -237,14 +250,14 @@ def test_writer_of_dataframes_writes_and_cuts_as_the_other(tmp_path, processor, 
         assert len(batch.files) <= 2
         assert sink.table.commit(batch) is CommitOutcome.COMMITTED
         landed += 1
-    assert (landed, len(dataframes.runs)) == (rounds, runs)
+    values = {json.dumps(add["partitionValues"], sort_keys=True) for add in sink.adds()}
+    assert (landed, len(dataframes.runs), len(values)) == counts
     assert [(r["_partition"], r["_offset"], r["s"]) for r in sink.rows()] == [
         (p, o, "abcd"[o // 2]) for p, o in sink.expected()
     ]
-    assert len({json.dumps(add["partitionValues"], sort_keys=True) for add in sink.adds()}) == values
 
 
-@pytest.mark.parametrize("layout", [{}, {"partition_by": ["s", "day(_timestamp)"], "sort_by": ["i"]}])
+@pytest.mark.parametrize("layout", [{}, {"partition_by": ["s", "day(_timestamp)"]}])
 def test_writer_of_dataframes_leaves_out_what_a_side_table_has(tmp_path, processor, layout):
     """Killed between side tables and the own table: the rows that are left out are none that the transform lost."""
     log = {p: [{"s": "abc"[n % 3], "i": -n} for n in range(9)] for p in (0, 1)}
@@ -261,10 +274,11 @@ def test_writer_of_dataframes_leaves_out_what_a_side_table_has(tmp_path, process
         assert [(r["_partition"], r["_offset"]) for r in sink.rows(table)] == wanted
 
 
-def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_path):
+def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_path, most_files):
     """`on_error: stop`: a bad record behind the cut is met by a later batch, and stops the partition there."""
+    most_files(1)
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
-    sink = LayoutSink(tmp_path, log, partition_by=["s"], max_files_per_batch=1, on_error="stop").started()
+    sink = LayoutSink(tmp_path, log, partition_by=["s"], on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
     first = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
     assert (first.batch.ranges, first.cuts) == ({0: OffsetRange(0, 1)}, Cuts())

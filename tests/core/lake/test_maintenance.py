@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from kgs_core.config.settings import LakeSettings
-from kgs_core.errors import PermanentError, TransientError, UnsafeError
-from kgs_core.lake.delta.delta_maintenance import maintain_table
+from kgs_core.errors import PermanentError, TransientError
+from kgs_core.lake.delta.delta_maintenance import RETENTION_H, maintain_table
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.topics.factory import open_lake
 from kgs_core.lake.topics.maintenance import maintenance_lock
@@ -38,11 +38,11 @@ def make_older(storage, name, hours):
 
 
 def test_table_that_is_not_there_is_none(storage):
-    assert maintain_table(storage, "t", 24) is None
+    assert maintain_table(storage, "t") is None
 
 
 def test_small_files_become_one_and_the_rows_stay(storage, sink):
-    upkeep = maintain_table(storage, "t", 24)
+    upkeep = maintain_table(storage, "t")
     assert (upkeep.table, upkeep.files, upkeep.removed, upkeep.problem) == ("t", (10, 1), 0, None)
     assert upkeep.bytes[0] > upkeep.bytes[1] > 0
     assert sink.assert_exact(1) == {0: 40}
@@ -51,38 +51,35 @@ def test_small_files_become_one_and_the_rows_stay(storage, sink):
 
 def test_file_that_was_never_committed_goes_when_it_is_old_and_stays_while_it_is_young(storage, sink):
     old, young = sink.read({0: (40, 44)}).files[0], sink.read({0: (40, 48)}).files[0]
-    make_older(storage, old.path, 25)
-    make_older(storage, young.path, 23)
-    upkeep = maintain_table(storage, "t", 24)
+    make_older(storage, old.path, RETENTION_H + 1)
+    make_older(storage, young.path, RETENTION_H - 1)
+    upkeep = maintain_table(storage, "t")
     assert (upkeep.removed, upkeep.removed_bytes) == (1, old.size)
     assert old.path not in data_files(storage)
     assert young.path in data_files(storage)
 
 
-def test_longer_retention_of_the_table_itself_counts(storage, sink):
-    DeltaTable(storage.uri("t")).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 2 days"})
+@pytest.mark.parametrize(
+    ("own", "hours"), [("2 days", 48), ("30 days", 720), ("24 hours", 24), ("23 hours", RETENTION_H)]
+)
+def test_retention_of_the_table_itself_counts_from_a_day_on(storage, sink, own, hours):
+    """With less, a batch could lose files that are in no version until its commit."""
+    DeltaTable(storage.uri("t")).alter.set_table_properties({"delta.deletedFileRetentionDuration": f"interval {own}"})
     orphan = sink.read({0: (40, 44)}).files[0]
-    make_older(storage, orphan.path, 40)
-    assert maintain_table(storage, "t", 24).removed == 0
-    make_older(storage, orphan.path, 10)
-    assert maintain_table(storage, "t", 24).removed == 1
+    make_older(storage, orphan.path, hours - 1)
+    assert maintain_table(storage, "t").removed == 0
+    make_older(storage, orphan.path, 2)
+    assert maintain_table(storage, "t").removed == 1
 
 
 def test_dry_run_changes_nothing(storage, sink):
     orphan = sink.read({0: (40, 44)}).files[0]
-    make_older(storage, orphan.path, 25)
+    make_older(storage, orphan.path, RETENTION_H + 1)
     version = DeltaTable(storage.uri("t")).version()
-    upkeep = maintain_table(storage, "t", 24, dry_run=True)
+    upkeep = maintain_table(storage, "t", dry_run=True)
     assert (upkeep.files, upkeep.removed, upkeep.removed_bytes) == ((10, 10), 1, orphan.size)
     assert DeltaTable(storage.uri("t")).version() == version
     assert orphan.path in data_files(storage)
-
-
-@pytest.mark.parametrize("hours", [0, 1, 23])
-def test_short_retention_is_refused(storage, sink, hours):
-    """Consumers hold files that are in no version until their commit."""
-    with pytest.raises(UnsafeError, match="keep 24 h or more"):
-        maintain_table(storage, "t", hours)
 
 
 def test_table_with_another_inside_is_compacted_and_not_vacuumed(storage, sink):
@@ -91,7 +88,7 @@ def test_table_with_another_inside_is_compacted_and_not_vacuumed(storage, sink):
     inner.parent.mkdir()
     inner.write_bytes(b"x")
     os.utime(inner, (0, 0))
-    upkeep = maintain_table(storage, "t", 24)
+    upkeep = maintain_table(storage, "t")
     assert upkeep.files == (10, 1)
     assert "inner/theirs.parquet" in upkeep.problem
     assert inner.exists()
@@ -103,7 +100,7 @@ def test_consumers_commit_all_the_while(storage, sink):
 
     def maintain():
         while not stop.is_set():
-            upkeeps.append(maintain_table(storage, "t", 24))
+            upkeeps.append(maintain_table(storage, "t"))
 
     thread = threading.Thread(target=maintain)
     thread.start()

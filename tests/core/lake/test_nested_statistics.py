@@ -137,7 +137,7 @@ def test_upkeep_hides_no_decimal(tmp_path, digits, left, values):
     for n, value in enumerate(values):
         batch = pa.RecordBatch.from_pylist([{"n": n, "d": Decimal(value)}], schema=schema)
         table.commit({"a": n or None}, {"a": n + 1}, [write_table(storage, "t", [batch], schema)])
-    upkeep = maintain_table(storage, "t", 24)
+    upkeep = maintain_table(storage, "t")
     assert (upkeep.files, upkeep.problem) == ((2, left), None)
     command = [sys.executable, "-c", ASKED, storage.uri("t"), *values]
     out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout

@@ -85,7 +85,7 @@ LOOKS = {
     "commit": lambda s: handle_of(s).commit({"a": 4}, {"a": 5}, [file_of(s, 9)]),
     "open": lambda s: DeltaLake(LakeSettings(root=s.root)).open("t").versions(["a"]),
     "audit": lambda s: DeltaLake(LakeSettings(root=s.root)).pin("t"),
-    "maintenance": lambda s: maintain_table(s, "t", 24),
+    "maintenance": lambda s: maintain_table(s, "t"),
     "kgs check lake": lambda s: raise_all(check_store(s)),
 }
 
@@ -157,7 +157,7 @@ def history(tmp_path_factory):
                 disk.done = n + 1
                 disk.look()
                 if n in (3, 6):
-                    assert maintain_table(storage, NAME, 24).problem is None
+                    assert maintain_table(storage, NAME).problem is None
                     disk.look()
         disk.close()
         return disk.root, disk.moments

@@ -16,7 +16,6 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from kgs_core.lake.delta.delta_maintenance import maintain_table
-from kgs_core.lake.files.layout import layout_of
 from tests.layout_sink import LayoutSink
 
 COLUMNS = {
@@ -84,7 +83,7 @@ def rows_of(read: Callable[[str], pa.Table], uri: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def sink(tmp_path: Path) -> LayoutSink:
-    layout: dict[str, Any] = {"partition_by": ["s", "d", "day(_timestamp)"], "max_files_per_batch": 100}
+    layout: dict[str, Any] = {"partition_by": ["s", "d", "day(_timestamp)"]}
     sink = LayoutSink(tmp_path, {0: VALUES, 3: VALUES[:5]}, schema=COLUMNS, **layout).started()
     sink.drain(7)
     return sink
@@ -101,5 +100,5 @@ def test_each_reader_reads_what_was_written(sink: LayoutSink, read: Callable[[st
     assert sorted(expected[0]["tags"], key=str) == [{"key": "", "value": None}, {"key": "a%b", "value": 0}]
     assert (expected[4]["raw"], expected[5]["raw"]) == (b"\x00\xff", None)
     assert rows_of(read, uri) == expected
-    maintain_table(sink.storage, "t", 24, layout_of(sink.spec.rule))
+    maintain_table(sink.storage, "t")
     assert rows_of(read, uri) == expected

@@ -46,7 +46,7 @@ def test_property_that_is_switched_off_is_none(tmp_path, key):
 
 
 def test_our_own_properties_are_accepted_and_keep_the_lowest_protocol(tmp_path):
-    table = made(tmp_path, configuration=wanted_properties(10, 24))
+    table = made(tmp_path, configuration=wanted_properties(10))
     check_table(table, "t", SCHEMA)
     assert (table.protocol().min_reader_version, table.protocol().min_writer_version) == (1, 2)
     assert table.metadata().configuration["delta.appendOnly"] == "true"

@@ -7,12 +7,9 @@ import time
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import lineage as lineage_settings
-from kgs_core.errors import ConfigError
 from kgs_core.lineage import sender
 from kgs_core.lineage.events import table_name
 from kgs_core.lineage.sender import MOST_WAITING, ConsumerLineage
-from kgs_core.system import secret_files
 from tests.configuration import settings_of
 from tests.lineage_server import LineageServer
 from tests.waiting import wait_until
@@ -40,27 +37,29 @@ def server():
         yield server
 
 
-def lineage_of(**section):
-    return ConsumerLineage(settings_of(**SECTIONS, **section), RUN)
+@pytest.fixture
+def at(monkeypatch, tmp_path):
+    """Lineage of a consumer whose environment names a configuration of OpenLineage's client for this server."""
 
+    def lineage(server):
+        file = tmp_path / "openlineage.yml"
+        auth = "{type: api_key, api_key: s3cret}"
+        file.write_text(
+            f"transport: {{type: http, url: '{server.url}', auth: {auth}, timeout: 60, retry: {{total: 0}}}}"
+        )
+        monkeypatch.setenv("OPENLINEAGE_CONFIG", str(file))
+        return ConsumerLineage(settings_of(**SECTIONS), RUN)
 
-@pytest.fixture(autouse=True)
-def soon(request, monkeypatch):
-    """An answer is not waited for longer than this."""
-    monkeypatch.setattr(lineage_settings.LineageSettings, "timeout_s", 60 if "hangs" in request.node.name else 5.0)
-
-
-def at(server, more=""):
-    return lineage_of(lineage=f"{{url: '{server.url}'{more}}}")
+    return lineage
 
 
 def seen(lineage, schema=ORDERS):
     lineage.saw([("orders", "bronze/orders", schema)])
 
 
-def test_one_life_is_start_the_tables_with_their_columns_and_complete(server, monkeypatch):
+def test_one_life_is_start_the_tables_with_their_columns_and_complete(server, at, monkeypatch):
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "shop")
-    lineage = at(server, ", token: s3cret")
+    lineage = at(server)
     with lineage.running():
         for _ in range(5):  # rounds
             seen(lineage)
@@ -81,7 +80,7 @@ def test_one_life_is_start_the_tables_with_their_columns_and_complete(server, mo
     assert lineage.lost == 0
 
 
-def test_a_consumer_that_fails_says_why_and_ends_once(server):
+def test_a_consumer_that_fails_says_why_and_ends_once(server, at):
     lineage = at(server)
     with pytest.raises(ValueError, match="gone"), lineage.running():
         raise ValueError("the store is gone")
@@ -93,7 +92,7 @@ def test_a_consumer_that_fails_says_why_and_ends_once(server):
     assert [event["eventType"] for event in server.events[2:]] == ["START", "FAIL"]
 
 
-def test_many_tables_at_once_are_one_event(server, monkeypatch):
+def test_many_tables_at_once_are_one_event(server, at, monkeypatch):
     monkeypatch.setattr(sender, "NEWS_S", 60.0)
     lineage = at(server)
     with lineage.running():
@@ -101,7 +100,7 @@ def test_many_tables_at_once_are_one_event(server, monkeypatch):
     assert [len(event["outputs"]) for event in server.events] == [0, 300, 300]
 
 
-def test_a_backend_that_refuses_loses_events_which_is_said_once(server, caplog):
+def test_a_backend_that_refuses_loses_events_which_is_said_once(server, at, caplog):
     server.status = 500
     lineage = at(server)
     with caplog.at_level(logging.INFO, logger="kgs_core"), lineage.running():
@@ -114,7 +113,7 @@ def test_a_backend_that_refuses_loses_events_which_is_said_once(server, caplog):
     assert [event["eventType"] for event in server.events] == ["COMPLETE"]
 
 
-def test_tables_that_were_lost_are_told_again(server, monkeypatch):
+def test_tables_that_were_lost_are_told_again(server, at, monkeypatch):
     """A consumer lives for weeks: without them the backend would know of nothing until it ends."""
     server.status = 500
     lineage = at(server)
@@ -132,25 +131,9 @@ def test_tables_that_were_lost_are_told_again(server, monkeypatch):
     assert kinds == [("RUNNING", 2), ("COMPLETE", 2)]
 
 
-def test_a_token_in_a_file_is_read_again_when_it_changes(server, caplog, monkeypatch, tmp_path):
-    monkeypatch.setattr(secret_files, "CHECK_EVERY_S", 0.0)
-    file = tmp_path / "token"
-    lineage = at(server, f", token: '${{file:{file}}}'")
-    with lineage.running():
-        wait_until(lambda: lineage.lost == 1, 5.0, "there is no file yet")
-        assert f"lineage: token: file {file}: no such file" in caplog.text
-        for n, token in enumerate(("one", "two"), start=1):
-            file.write_text(f"{token}\n")
-            seen(lineage, ORDERS.append(pa.field(token, pa.int8())))
-            wait_until(lambda: len(server.events) == n, 5.0, "it arrives")  # noqa: B023
-    assert server.authorizations[-3:] == ["Bearer one", "Bearer two", "Bearer two"]
-    with pytest.raises(ConfigError, match="'token': write"):
-        at(server, ", token: 'Bearer ${file:/x}'")
-
-
-def test_one_that_hangs_holds_up_nothing(server, caplog):
+def test_one_that_hangs_holds_up_nothing(server, at, caplog):
     server.status = None
-    lineage = lineage_of(lineage=f"{{url: '{server.url}'}}")
+    lineage = at(server)
     began = time.monotonic()
     with lineage.running():
         for n in range(3 * MOST_WAITING):
@@ -160,23 +143,16 @@ def test_one_that_hangs_holds_up_nothing(server, caplog):
     assert "events of this consumer are lost" in caplog.text
 
 
-def test_one_that_is_away_holds_up_nothing(server, caplog):
+def test_one_that_is_away_holds_up_nothing(server, at, caplog):
     server.close()
-    lineage = at(server, ", token: s3cret")
+    lineage = at(server)
     with lineage.running():
         seen(lineage)
     assert lineage.lost == 3
     assert "s3cret" not in caplog.text
 
 
-def test_without_the_package_or_an_address_one_line_is_said(server, caplog, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    nowhere = lineage_of(lineage={})
-    with nowhere.running():
-        seen(nowhere)
-    assert caplog.text.count("nothing says where to: give lineage.url, or OPENLINEAGE_URL") == 1
-    assert capsys.readouterr().out == ""
+def test_without_the_package_one_line_is_said(server, at, caplog, monkeypatch):
     monkeypatch.setitem(sys.modules, "openlineage", None)
     lineage = at(server)
     with lineage.running():
@@ -185,21 +161,17 @@ def test_without_the_package_or_an_address_one_line_is_said(server, caplog, caps
     assert server.asked == 0
 
 
-def test_openlineages_own_environment_says_where_to(server, monkeypatch):
+def test_an_address_alone_is_enough_and_without_any_nothing_is_sent(server, monkeypatch):
+    off = ConsumerLineage(settings_of(**SECTIONS), RUN)
     monkeypatch.setenv("OPENLINEAGE_URL", server.url)
+    with off.running():
+        seen(off)
+        off.failed("x")
+    assert server.asked == 0
     monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "theirs")
-    with lineage_of(lineage={}).running():
+    with ConsumerLineage(settings_of(**SECTIONS), RUN).running():
         pass
     assert [event["job"]["namespace"] for event in server.events] == ["theirs", "theirs"]
-
-
-def test_without_the_section_nothing_is_sent(server, monkeypatch):
-    monkeypatch.setenv("OPENLINEAGE_URL", server.url)
-    lineage = lineage_of()
-    with lineage.running():
-        seen(lineage)
-        lineage.failed("x")
-    assert server.asked == 0
 
 
 def test_tables_are_named_by_their_store():

@@ -1,4 +1,4 @@
-"""Unknown is not zero, and a backlog may count."""
+"""Unknown is not zero."""
 
 import pytest
 
@@ -15,15 +15,7 @@ def test_a_partition_never_measured_is_taken_for_as_fast_as_its_topics_others():
     assert Load({}, unknown=frozenset({A})).write_speeds() == {A: 0.0}
 
 
-def test_a_backlog_is_to_be_read_in_catch_up_s():
-    load = Load({A: 10.0, B: 30.0}, lag_bytes={A: 600.0, OTHER: 5.0})
-    assert load.packed_speeds(60) == {A: 20.0, B: 30.0}
-    assert load.packed_speeds(0) == load.speeds
-
-
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
 def test_readings_that_cannot_be(wrong):
     with pytest.raises(MeasurementError, match="t:0: write speed"):
         Load({A: wrong})
-    with pytest.raises(MeasurementError, match="t:0: lag"):
-        Load({}, lag_bytes={A: wrong})

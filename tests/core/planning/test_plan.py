@@ -77,24 +77,11 @@ def test_a_partition_whose_speed_is_unknown_keeps_its_consumer(name, speeds_of, 
     assert plan.load[6] == 95.0
 
 
-def test_a_backlog_counts_for_the_packing_and_not_for_the_price(speeds_of, assigned, packing, new_random, tp):
-    load = Load(speeds_of(a=50, b=40), lag_bytes={tp("a"): 1200.0})
-    plan = make_plan(load, Group(assigned({1: "ab"})), packing(catch_up_s=60), new_random)
-    assert plan.load == {1: 70.0, 2: 40.0}
-    assert (plan.moves, plan.rscore) == ((Move(tp("b"), 1, 2, 40.0),), 0.4)
-
-
 def test_a_partition_faster_than_a_consumer_comes_with_its_cure(packing, new_random):
     """One of three partitions at 250 with C = 100: spread as now, 8 partitions have at most 250 x 3/8 < 100."""
     speeds = {TopicPartition("t", 0): 250.0, TopicPartition("t", 1): 10.0, TopicPartition("t", 2): 20.0}
     plan = make_plan(Load(speeds), Group(), packing(), new_random)
     assert plan.overloaded == (FastPartition(TopicPartition("t", 0), 1, 250.0, 8, 250.0),)
-
-
-def test_a_backlog_that_is_too_much_for_a_consumer_asks_for_no_more_partitions(speeds_of, packing, new_random, tp):
-    load = Load(speeds_of(a=50), lag_bytes={tp("a"): 6000.0})
-    plan = make_plan(load, Group(), packing(catch_up_s=60), new_random)
-    assert plan.overloaded == (FastPartition(tp("a"), 1, 150.0, None, 150.0),)
 
 
 def test_a_bound_on_consumers_that_binds_says_what_would_be_enough(speeds_of, packing, new_random):

@@ -26,11 +26,10 @@ def calm(assigned):
 def decided(speeds_of, calm, packing, new_random, assigned, tp):
     """What is decided at these speeds in the calm group, but for what is named; then settings."""
 
-    def decide_on(speeds, watched=None, settings=None, *, unknown="", lag=None):
+    def decide_on(speeds, watched=None, settings=None, *, unknown=""):
         given = {"current": GROUP, "target": GROUP, **(watched or {})}
         seen = replace(calm, **given | {name: assigned(given[name]) for name in ("current", "target")})
-        lags = {tp(name): size for name, size in (lag or {}).items()}
-        load = Load(speeds_of(**speeds), unknown=frozenset(map(tp, unknown)), lag_bytes=lags)
+        load = Load(speeds_of(**speeds), unknown=frozenset(map(tp, unknown)))
         return decide(load, seen, packing(**(settings or {})), new_random)
 
     return decide_on
@@ -163,11 +162,6 @@ def test_a_condition_names_whom_it_concerns(decided, tp):
         ExitCondition(Reason.UNOWNED, partitions=(tp("d"),)),
         ExitCondition(Reason.CHANGED, partitions=(tp("b"), tp("d"))),
     )
-
-
-def test_a_backlog_can_overload_a_consumer(decided):
-    assert reasons(decided(STEADY, {}, {"catch_up_s": 60}, lag={"a": 6000.0})) == [Reason.OVERLOADED]
-    assert decided(STEADY, lag={"a": 6000.0}) == RunDecision()
 
 
 @pytest.mark.parametrize("group", [{1: "abc"}, GROUP])

@@ -129,9 +129,10 @@ def test_who_asks_signs_in(settings, wanted):
     assert found == ([wanted] if wanted else [])
 
 
-def test_certificates_that_are_not_there_are_refused_in_words(tmp_path):
-    with pytest.raises(ConfigError, match="ca_location"):
-        RegistryClient(RegistrySettings(url="https://127.0.0.1:1", ca_location=str(tmp_path / "none.pem")))
+def test_certificates_that_are_not_there_are_refused_in_words(tmp_path, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(ConfigError, match="check SSL_CERT_FILE"):
+        RegistryClient(RegistrySettings(url="https://127.0.0.1:1"))
 
 
 @pytest.fixture

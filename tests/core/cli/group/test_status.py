@@ -302,7 +302,7 @@ def test_topics_with_too_many_bad_records_are_in_the_headline_and_listed_one_by_
     lines = shown(group(is_converged=True, waiting={}, bad_shares={"clicks": 1.0, "orders": 0.62}))
     assert lines[0].endswith("| lag 12 records | too many bad records in 2 topics")
     text = " ".join(lines)
-    assert "! topic clicks: all of its newest records are dead letters, more than its rule's max_bad_share" in text
+    assert "! topic clicks: all of its newest records are dead letters: column `error` of" in text
     assert "! topic orders: 62 % of its newest records" in text
     assert "bad records" not in " ".join(shown(group()))
     assert status_values(group(bad_shares={"orders": 0.62}))["bad_shares"] == {"orders": 0.62}

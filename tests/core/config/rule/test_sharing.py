@@ -18,7 +18,6 @@ def rules(*more):
         ("rows: filter", "rows: one_to_one", "rows"),
         ("evolve: none, format: json, schema: {a: int}", "evolve: widen, format: json, schema: {a: int}", "evolve"),
         ("partition_by: ['day(_timestamp)']", "partition_by: []", "partition_by"),
-        ("rows: one_to_one", "target_file_bytes: 2000000", "target_file_bytes"),
         ("headers: {a: x}", "headers: {b: x}", "headers"),
         ("key_format: string", "key_format: raw", "key_format, key_schema and key_prefix"),
         ("topic_column: topic", "topic_column: name", "topic_column"),
@@ -42,7 +41,7 @@ def test_rules_that_do_not_agree(problems_of, one, other, unlike):
     ("one", "other"),
     [
         ("headers: {a: x}", "headers: {a: y}"),
-        ("on_error: stop, start: latest, max_files_per_batch: 3", "sort_by: [_key]"),
+        ("on_error: stop, start: latest", "on_error: dead_letter"),
         ("format: json, schema: {a: int, b: date}", "format: json, schema: {b: date, a: int}"),
         (
             "evolve: add_columns, format: json, schema: {a: int, b: date}",

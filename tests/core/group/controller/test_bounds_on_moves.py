@@ -31,13 +31,17 @@ NOW_S = 400.0
 """Later than a better packing is looked for; the clock says 01:30 UTC."""
 
 
+def applied(windows):
+    return f"forced_only {', '.join(windows)}" if windows else "auto"
+
+
 class TestWindowsOfQuiet:
     @pytest.fixture
     def looked(self, synchronized, packing):
         """What is due by these windows and speeds, so many seconds after 01:30."""
 
         def build(windows, after_s=0.0, timeout_s=300, **speeds):
-            settings = packing(forced_moves_only_utc=windows, sentinel_timeout_s=timeout_s)
+            settings = packing(apply=applied(windows), sentinel_timeout_s=timeout_s)
             state = replace(synchronized(packing=settings), wall_ms=(90 * 60 - NOW_S) * 1000.0)
             now = NOW_S + after_s
             return select_target(take_measured(state, measured(**speeds), now), now).target

@@ -165,13 +165,6 @@ def test_an_unknown_speed_is_the_one_that_the_target_was_packed_with(synchronize
     assert write.target.pinned == {B}
 
 
-def test_no_backlog_is_added_twice_to_a_remembered_speed(synchronized, packing):
-    state = synchronized(packing=packing(catch_up_s=100))
-    lags = {A: 500.0, B: 500.0}
-    write = the_write(look(state, measured(a=80, c=50, unknown="b", lags=lags)))
-    assert write.target.speeds == {A: 85.0, B: 60.0, C: 50.0}
-
-
 def test_a_target_that_no_record_can_hold_is_said_and_the_group_goes_on_with_the_one_that_stands(
     synchronized, membership, packing, monkeypatch
 ):

@@ -150,7 +150,7 @@ def test_through_troubles_the_group_comes_to_rest(seed):
     """Consumers die and freeze, runs are killed, Dagster is restarted; nothing is started twice."""
     random = Random(seed)
     membership = {"suspect_after_s": 6, "start_timeout_s": 10}
-    group = WatchedGroup.of(options(spares=seed % 2, group_management_timeout_s=30, **membership), seed, **FOUR)
+    group = WatchedGroup.of(options(spares=seed % 2, **membership), seed, **FOUR)
     group.world.chance.trouble = TROUBLE
     for _ in range(150):
         if random.random() < 0.12:

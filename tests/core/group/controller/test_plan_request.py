@@ -104,7 +104,7 @@ def test_another_change_keeps_the_answer(calm):
 @pytest.mark.parametrize(
     ("changes", "event", "why"),
     [
-        ({"forced_moves_only_utc": ["01:00-02:00"]}, CALM, "until 02:00Z"),
+        ({"apply": "forced_only 01:00-02:00"}, CALM, "until 02:00Z"),
         ({}, measured(a=30, unknown="b"), "the write speed is unknown: b:0"),
         ({}, measured(age_s=99, a=30, b=20), "no measurement is fresh enough"),
         ({"max_rscore_per_hour": 0.1}, CALM, "held back: 0.2 of at most 0.1 Rscore an hour"),
@@ -116,7 +116,7 @@ def test_it_waits_for_what_every_better_packing_waits_for(calm, changes, event, 
     assert target is None
     assert why in request_wait(state, NOW_S + 1)
     assert request_wait(state, NOW_S + 1).startswith("`kgs plan --apply` of sam; me waits: ")
-    free = {"forced_moves_only_utc": [], "max_rscore_per_hour": None}
+    free = {"apply": "forced_only", "max_rscore_per_hour": None}
     options = replace(state.options, packing=state.options.packing.model_copy(update=free))
     assert ticks(replace(state, options=options), NOW_S + 400)[1] is not None
 
@@ -130,7 +130,7 @@ def test_what_the_budget_holds_back_is_not_packed_at_every_tick(calm):
 
 
 def test_a_pause_takes_the_place_of_what_was_asked(calm):
-    state = asks(asks(calm(forced_moves_only_utc=["01:00-02:00"])), None, 1, wanted=RunState.PAUSED)
+    state = asks(asks(calm(apply="forced_only 01:00-02:00")), None, 1, wanted=RunState.PAUSED)
     state = asks(state, None, 2)
     assert request_wait(state, NOW_S) == ""
     assert open_request(state.view.desired_state, state.target) is None

@@ -63,9 +63,9 @@ def notes(commands, text):
     return [command.fields for command in commands if isinstance(command, Note) and command.text == text]
 
 
-def measured(age_s=0.0, unknown="", offset=7, lags=None, **speeds):
+def measured(age_s=0.0, unknown="", offset=7, **speeds):
     partitions = {TopicPartition(name, 0): float(speed) for name, speed in speeds.items()}
-    return Measured(Load(partitions, frozenset(TopicPartition(n, 0) for n in unknown), lags or {}), offset, age_s)
+    return Measured(Load(partitions, frozenset(TopicPartition(n, 0) for n in unknown)), offset, age_s)
 
 
 def look(state, event, now=1.0):

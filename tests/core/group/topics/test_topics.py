@@ -40,8 +40,8 @@ MESSAGES: list[tuple[Message, tuple[GroupTopic, int]]] = [
 ]
 
 
-def settings(**kafka: int) -> Settings:
-    return settings_of(kafka={"bootstrap_servers": "localhost:9092", **kafka})
+def settings() -> Settings:
+    return settings_of(kafka={"bootstrap_servers": "localhost:9092"})
 
 
 @pytest.mark.parametrize(("message", "home"), MESSAGES, ids=lambda value: type(value).__name__)
@@ -49,18 +49,8 @@ def test_every_message_belongs_into_one_place_only(message: Message, home: tuple
     assert [place for place in PLACES if belongs(message, *place, OWN_QUEUE)] == [home]
 
 
-@pytest.mark.parametrize(("replicas", "in_sync"), [(1, "1"), (2, "1"), (3, "2")])
-def test_one_replica_may_be_missing_where_there_are_several(replicas: int, in_sync: str) -> None:
-    config = group_topics._config(settings(topic_replication=replicas), GroupTopic.ASSIGNMENTS)
-    assert config["min.insync.replicas"] == in_sync
-
-
-def test_without_a_setting_the_cluster_decides_how_many_replicas() -> None:
-    assert not any("min.insync.replicas" in group_topics._config(settings(), which) for which in GroupTopic)
-
-
 def test_whole_states_are_kept_and_reports_are_not() -> None:
-    config = {which: group_topics._config(settings(), which) for which in GroupTopic}
+    config = {which: group_topics._config(which) for which in GroupTopic}
     assert [config[which]["cleanup.policy"] for which in GroupTopic] == ["compact", "compact", "delete"]
     assert config[GroupTopic.REPORTS]["retention.ms"] == str(48 * 3_600_000)
     assert "retention.ms" not in config[GroupTopic.ASSIGNMENTS]
