@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from kgs_core.api.configuration import settings_of
-from kgs_core.cli.group.speed_table import Trends, as_json, speed_table
+from kgs_core.cli.group.speed_table import as_json, speed_table
 from kgs_core.cli.options import config_option
 from kgs_core.cli.terminal import Screen
 
@@ -71,16 +71,14 @@ class MonitorScreen(Screen):
         super().__init__(_WIDTH_IN_LOG, in_place=in_place and not json_)
         self._top = top
         self._json = json_
-        self._trends = Trends()
         self._due_s = float("-inf")
 
     def show(self, measurement: "Measurement") -> None:
         """Show one, if it is time for it."""
-        self._trends.take(measurement)
         if self._json:
             click.echo(json.dumps(as_json(measurement)))
         elif self.live is not None:
-            self.live.update(speed_table(measurement, self._trends, self._top), refresh=True)
+            self.live.update(speed_table(measurement, self._top), refresh=True)
         elif time.monotonic() >= self._due_s:
             self._due_s = time.monotonic() + _IN_LOG_S
-            self.console.print(speed_table(measurement, self._trends, self._top), highlight=False)
+            self.console.print(speed_table(measurement, self._top), highlight=False)

@@ -1,6 +1,5 @@
 """Table and JSON of a measurement, largest first."""
 
-from collections import deque
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,34 +11,6 @@ from kgs_core.group.view.plain_text import UNKNOWN, megabytes
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds import Measurement, PartitionSpeed, Verdict
 
-_TREND_LENGTH = 20
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-class Trends:
-    """The last speeds of each partition, for the little curve beside it."""
-
-    def __init__(self) -> None:
-        self._speeds: dict[TopicPartition, deque[float | None]] = {}
-
-    def take(self, measurement: Measurement) -> None:
-        """Remember one more."""
-        self._speeds = {
-            tp: self._speeds.get(tp, deque(maxlen=_TREND_LENGTH)) for tp in measurement.speeds
-        }  # without what has vanished
-        for tp, speed in measurement.speeds.items():
-            self._speeds[tp].append(speed.bytes_per_s)
-
-    def curve(self, tp: TopicPartition) -> str:
-        """One character per measurement, from nothing to the highest of them; a blank where it was not known."""
-        speeds = self._speeds.get(tp, ())
-        highest = max((speed for speed in speeds if speed is not None), default=0.0)
-        return "".join(" " if speed is None else _bar(speed, highest) for speed in speeds)
-
-
-def _bar(speed: float, highest: float) -> str:
-    return _BARS[round(speed / highest * (len(_BARS) - 1))] if highest > 0 else _BARS[0]
-
 
 def ranked(measurement: Measurement) -> list[tuple[TopicPartition, PartitionSpeed]]:
     """Fastest first, unknown ones after them, each by name."""
@@ -49,14 +20,13 @@ def ranked(measurement: Measurement) -> list[tuple[TopicPartition, PartitionSpee
     )
 
 
-def speed_table(measurement: Measurement, trends: Trends, top: int) -> RenderableType:
+def speed_table(measurement: Measurement, top: int) -> RenderableType:
     """A line of totals and the `top` fastest partitions."""
     table = plain_table()
     table.add_column("partition", min_width=16, overflow="fold")
     for name in ("MB/s", "share"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("trend", "verdict"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     table.add_column("")
     total = measurement.total_bytes_per_s
     rows = ranked(measurement)
@@ -66,7 +36,6 @@ def speed_table(measurement: Measurement, trends: Trends, top: int) -> Renderabl
             Text(str(tp)),
             megabytes(speed.bytes_per_s),
             UNKNOWN if speed.bytes_per_s is None else share,
-            trends.curve(tp),
             Text(speed.verdict, style="" if speed.verdict is Verdict.MEASURED else "yellow"),
             Text(speed.reason, style="dim"),
         )

@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from kgs_core.api.reports import audit as audit_tables
 from kgs_core.cli.options import config_option
+from kgs_core.cli.progress import progress_bar
 from kgs_core.lake.rule import Fault, LakeAudit, TableAudit
 from kgs_core.reporting.audit_json import COUNTED
 
@@ -69,8 +70,14 @@ def audit(
     """
     if with_values and not with_log:
         raise click.UsageError("--values reads the topics: leave out --no-log")
-    with _progress_bar() as progress:
-        found = audit_tables(config_file, log=with_log, values=with_values, topics=topics or None, progress=progress)
+    with progress_bar("reading logs", Console(stderr=True), "offsets") as advance:
+        found = audit_tables(
+            config_file,
+            log=with_log,
+            values=with_values,
+            topics=topics or None,
+            progress=lambda _, done, total: advance(done, total),
+        )
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -138,14 +145,3 @@ def _details(table: TableAudit) -> Iterator[str]:
             yield f"  {name}: accepted gap {gap.start}-{gap.end - 1}"
         for finding in partition.findings:
             yield f"  {name}: {finding}"
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reading tables", total=None)
-        yield lambda topic, done, total: bar.update(task, description=f"log of {topic}", completed=done, total=total)

@@ -193,9 +193,3 @@ def test_a_stop_is_asked_for_first(config):
     assert result.exit_code == 1
     assert "End all consumers of group g? No consumer reads until `kgs resume` [y/N]" in result.stdout
     assert result.stderr == "Aborted!\n"
-
-
-@pytest.mark.parametrize("command", ["pause", "resume", "stop", "replace"])
-def test_every_command_can_be_waited_for(command):
-    shown = CliRunner().invoke(cli, [command, "--help"]).stdout
-    assert {"--config", "--wait", "--timeout"} <= set(shown.split())

@@ -1,7 +1,7 @@
 """How a measurement is shown."""
 
 from kgs_core.cli.group.capacity import settings_for
-from kgs_core.cli.group.speed_table import Trends, as_json, ranked, speed_table
+from kgs_core.cli.group.speed_table import as_json, ranked, speed_table
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.monitor.speeds import Measure, Measurement, PartitionReading, PartitionSpeed, Reading, Verdict
 from tests.rendered import lines_of
@@ -17,8 +17,8 @@ READING = Reading(1.0, 1_700_000_000_000, "here", Measure.LOG_DIRS, {SLOW: LOG, 
 MEASUREMENT = Measurement(READING, SPEEDS)
 
 
-def shown(measurement, trends=None, top=20):
-    return lines_of(speed_table(measurement, trends or Trends(), top), 120)
+def shown(measurement, top=20):
+    return lines_of(speed_table(measurement, top), 120)
 
 
 def test_largest_first_and_the_unknown_last():
@@ -39,14 +39,6 @@ def test_what_does_not_fit_is_counted():
 def test_nothing_is_written_to_nothing():
     idle = Measurement(READING, {SLOW: PartitionSpeed(Verdict.MEASURED, 0.0)})
     assert shown(idle)[2].split() == ["a:0", "0.000", "measured"]
-
-
-def test_the_trend_is_a_curve_with_gaps():
-    trends = Trends()
-    for speed in (0.0, 50.0, None, 100.0):
-        trends.take(Measurement(READING, {SLOW: PartitionSpeed(Verdict.MEASURED, speed)}))
-    assert trends.curve(SLOW) == "▁▅ █"
-    assert trends.curve(FAST) == ""
 
 
 def test_json_has_null_for_what_is_not_known():
