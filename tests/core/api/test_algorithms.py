@@ -33,7 +33,7 @@ def test_one_that_is_registered_is_taken_by_its_name():
     assert {row.algorithm: row.consumers for row in planned.alternatives}["mine"] == 3
     shown = CliRunner().invoke(cli, ["simulate", "--partitions", "7", "--steps", "2", "--algorithm", "mine", "--json"])
     assert [row["mean_consumers"] for row in json.loads(shown.stdout)["results"]] == [7.0]
-    assert "mine" in run_partitions(()).partitions_defs[0].partitions_def.get_partition_keys()
+    assert "mine" in run_partitions().partitions_defs[0].partitions_def.get_partition_keys()
 
 
 def test_what_it_answers_is_checked_wherever_it_packs():

@@ -114,7 +114,7 @@ SIMULATE = "from kgs_core.cli.main import cli; cli('simulate --partitions 9 --st
 def test_one_that_a_package_brings_is_offered_and_imported_when_it_packs(installed):
     program = (
         "from kgs_dagster.partitions import run_partitions\n"
-        "assert 'mine' in run_partitions(()).partitions_defs[0].partitions_def.get_partition_keys()\n"
+        "assert 'mine' in run_partitions().partitions_defs[0].partitions_def.get_partition_keys()\n"
         "print('offered')\n" + SIMULATE.format("bfd,mine")
     )
     done = installed("mine = somebodys:one_each", program)
