@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from dagster._core.storage.tags import ASSET_PARTITION_RANGE_END_TAG, ASSET_PARTITION_RANGE_START_TAG
 
 from kgs_core.cli.main import cli
-from kgs_core.lake.files import stored_path
+from kgs_core.lake.files.object_store import object_file_system
 from kgs_core.lake.files.stored_path import named_path
 from kgs_dagster.definitions import build_defs
 from kgs_dagster.partitions import register
@@ -23,7 +23,7 @@ def address(object_server, monkeypatch):
     storage = object_server.storage("lab")
     for name, value in storage.options.items():
         monkeypatch.setenv(f"{_PREFIXES[object_server.kind]}_{name}" if name == "ALLOW_HTTP" else name, value)
-    stored_path._connected.cache_clear()
+    object_file_system.cache_clear()
     return storage.root
 
 
