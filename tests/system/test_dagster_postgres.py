@@ -11,6 +11,7 @@ from bench.debezium.postgres import Postgres
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError
 from tests.dagster.test_retention import (
+    in_its_own_tables,
     test_an_event_that_cannot_be_read_keeps_no_other_one,
     test_killed_in_the_middle_nothing_else_is_lost_and_the_next_run_goes_on,
     test_no_table_of_the_database_grows_for_ever,
@@ -25,6 +26,7 @@ from tests.system.test_dagster_rebalance import (
 from tests.wheel import ROOT
 
 __all__ = [
+    "in_its_own_tables",
     "test_a_change_whose_tick_was_killed_is_made_once_and_recorded",
     "test_a_tick_makes_the_group_and_whoever_joins_reads_before_any_run_which_records_it",
     "test_an_event_that_cannot_be_read_keeps_no_other_one",
