@@ -135,10 +135,15 @@ def test_consumers_outlive_their_controller_the_dead_are_replaced_and_a_newer_co
             )
             assert victim not in rig.consumers().values()
             with rig.controller() as newer:
-                rig.kgs("pause", "--wait")  # makes them write
-                assert control.wait(60) == 3
+
+                def older_has_ended() -> bool:
+                    for request in ("pause", "resume"):  # they write for it, the older one too until it is fenced
+                        rig.kgs(request, "--wait")
+                    return control.poll() is not None
+
+                wait_until(older_has_ended, 60, f"the newer one fences the older: {rig.tail()}")
+                assert control.returncode == 3
                 assert "do not start it again" in rig.log.read_text()
-                rig.kgs("resume", "--wait")
                 assert ended(newer) == 0, rig.tail()
     rig.pipeline.wait_caught_up([rig.topic])
     rig.pipeline.assert_exact(rig.topic)
