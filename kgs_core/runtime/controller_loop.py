@@ -209,9 +209,7 @@ class ControlLoop:
             case Launch():
                 return self._launch(command)
             case Stop():
-                failpoint("before-stop")
                 self._ports.fleet.stop(command.handle)
-                failpoint("stop-asked")
                 return None
             case Note():
                 _log.info("%s", note_line(command))
@@ -223,15 +221,12 @@ class ControlLoop:
         try:
             match command:
                 case Fence():
-                    failpoint("before-fence")
                     self._ports.writer.fence()
                     failpoint("fenced")
                     return None
                 case ReadToEnd():
-                    failpoint("before-read")
                     messages = self._ports.reader.read_to_end()
                     self._ports.hear(messages)
-                    failpoint("read")
                     return RecordsRead(messages, self._ports.report_age_s(messages))
                 case Write():
                     failpoint("before-write")

@@ -15,10 +15,7 @@ from kgs_core.errors import ConfigError
 
 _BATCH_POINTS = ("fetched", "written", "before-commit", "after-dead-letter-commit", "after-commit")
 _GROUP_POINTS = ("assignment-applied", "before-report", "after-report")
-_CONTROL_POINTS = (
-    *("before-fence", "fenced", "before-read", "read", "before-write", "in-transaction", "after-write"),
-    *("before-launch", "launched", "before-stop", "stop-asked"),
-)
+_CONTROL_POINTS = ("fenced", "before-write", "in-transaction", "after-write", "before-launch", "launched")
 _REBALANCE_POINTS = ("measured", "assigned", "priced", "handed-over")
 _LAKE_POINTS = (
     "adopted",  # one table has changed hands
