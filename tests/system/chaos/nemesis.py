@@ -14,9 +14,8 @@ from kgs_core.errors import KgsError
 from tests.system.chaos.journal import Journal
 from tests.system.chaos.stage import Stage
 
-APART_S = (0.3, 2.5)
+APART_S = (0.5, 5.0)
 AT_ONCE = 3
-AGAIN_S = 5.0
 GIVEN_UP_S = 120.0
 """After all others have struck: a fault that still finds nothing to strike is left out of this round."""
 Heal = Callable[[], object]
@@ -37,7 +36,7 @@ class Fault:
 
     strike: Strike
     subject: str
-    lasts_s: tuple[float, float] = (1.0, 10.0)
+    lasts_s: tuple[float, float] = (1.0, 15.0)
     fits: Callable[[Stage], bool] = lambda _: True
     alone: str = ""
     excused_s: float | None = None
@@ -128,7 +127,7 @@ class Nemesis:
             except (KgsError, KafkaException, OSError):
                 # Brokers are away as well, or Toxiproxy cannot change a connection whose client, frozen perhaps, takes
                 # nothing
-                self._lasting.append((time.monotonic() + AGAIN_S, entry[1], entry[2]))
+                self._lasting.append((time.monotonic() + APART_S[1], entry[1], entry[2]))
             else:
                 self.journal.tell(f"{entry[1].name} is over")
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psutil
@@ -20,7 +19,6 @@ from tests.system.chaos.stage import Stage
 MAX_PARTITIONS = 6
 ASKED_S = 20.0
 ANSWER_S = 8.0
-LOOK_S = 0.3
 UPKEEP_S = (0.5, 6.0)
 
 
@@ -33,28 +31,17 @@ def replace_everybody(nemesis: Nemesis) -> Heal:
     new = config.with_suffix(".new")
     new.write_text(yaml.safe_dump(tree))
     new.replace(config)
-    _run(nemesis, "replace", "--timeout", "5")
+    nemesis.stage.run("replace", "--timeout", "5")
     return lambda: _say_until_it_is_taken(nemesis, "replace")
 
 
 def pause_everybody(nemesis: Nemesis) -> Heal:
-    _run(nemesis, "pause", "--timeout", "5")
+    nemesis.stage.run("pause", "--timeout", "5")
     return lambda: _say_until_it_is_taken(nemesis, "resume")
 
 
-def _run(nemesis: Nemesis, *arguments: str) -> int:
-    """A command, which asks a frozen broker for a minute: meanwhile other faults end in their time."""
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(nemesis.stage.run, *arguments)
-        while not done.done():
-            nemesis.stage.control.keep()
-            nemesis.heal(due=time.monotonic())
-            time.sleep(LOOK_S)
-    return done.result().returncode
-
-
 def _say_until_it_is_taken(nemesis: Nemesis, what: str) -> None:
-    while _run(nemesis, what, "--timeout", "10") != 0:
+    while nemesis.stage.run(what, "--timeout", "10").returncode != 0:
         nemesis.heal(due=float("inf"))  # the brokers are away as well
         nemesis.stage.control.keep()
 
