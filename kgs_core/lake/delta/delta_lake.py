@@ -92,14 +92,17 @@ class DeltaLake(Lake):
         """See `Lake`."""
         return DeltaTopicTable(self._log(name), self._turn(name), commits=self._commits)
 
-    def _log(self, name: str) -> TableLog:
-        """Of a table that is there, with the columns that it has."""
+    def _opened(self, name: str) -> DeltaTable | None:
         try:
-            found = opened_table(self._storage, name)
+            return opened_table(self._storage, name)
         except PortError:
             raise
         except Exception as e:
             raise TransientError(f"table {name}: {one_line(e)}") from e
+
+    def _log(self, name: str) -> TableLog:
+        """Of a table that is there, with the columns that it has."""
+        found = self._opened(name)
         if found is None:
             raise UnsafeError(f"table {name}: not there: start a consumer, it makes the table")
         layout = TableLayout(tuple(found.metadata().partition_columns))
@@ -143,12 +146,7 @@ class DeltaLake(Lake):
 
     def kept_h(self, name: str) -> float:
         """See `Lake`."""
-        try:
-            found = opened_table(self._storage, name)
-        except PortError:
-            raise
-        except Exception as e:
-            raise TransientError(f"table {name}: {one_line(e)}") from e
+        found = self._opened(name)
         return 0.0 if found is None else min(retention_h(found), _FOREVER_H)
 
     def vacuum_replaced(self, name: str) -> int:
