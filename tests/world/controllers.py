@@ -178,6 +178,8 @@ class SimController:
 
     def _hear(self, event: Event) -> None:
         self.state, commands = step(self.state, event, self._topics.clock.now)
+        kinds = {type(command) for command in commands}
+        assert not kinds & {Launch, Stop} or not kinds & {Fence, ReadToEnd, Write}, "dropped where Kafka fails"
         if self.state.name is not State.ENDED:
             self._queue += commands
         else:

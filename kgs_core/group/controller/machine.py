@@ -64,7 +64,7 @@ def step(state: ControllerState, event: Event, now: float) -> Step:
         return taken, notes
     if taken.name is State.SYNCHRONIZE:
         return taken, notes
-    acted, commands = _act(taken, now, is_tick=isinstance(event, Tick))
+    acted, commands = _act(taken, event, now)
     return acted, notes + commands
 
 
@@ -143,12 +143,13 @@ def _written(state: ControllerState, event: Written, now: float) -> Step:
     return managing, (*notes, *more)
 
 
-def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
+def _act(state: ControllerState, event: Event, now: float) -> Step:
     """Act on what is known; passes through the states at most once.
 
     The Sentinel acts on a Tick only: by then all news are in, so that a spare replaces a dead consumer before it is
-    started anew.
+    started anew. Launches wait for a write's answer: what stands behind a write that fails is dropped.
     """
+    is_tick = isinstance(event, Tick)
     held_back = state.search.held_back
     state, commands = _note_silence(state)
     if state.name is State.GROUP_MANAGEMENT:
@@ -160,7 +161,10 @@ def _act(state: ControllerState, now: float, *, is_tick: bool) -> Step:
     if state.name is State.GROUP_MANAGEMENT:
         state, more = _write_assignments(state)
         commands += more
-    if state.name is State.GROUP_MANAGEMENT or (is_tick and state.name is State.SENTINEL):
+    may_launch = state.name is State.GROUP_MANAGEMENT or (
+        isinstance(event, Tick | Written) and state.name is State.SENTINEL
+    )
+    if may_launch and state.writing is None:
         state, more = launch_consumers(state, now)
         commands += more
     if state.search.held_back not in (None, held_back):
