@@ -86,7 +86,7 @@ class BatchLoop:
         self._status.note(report, states)
         self._reader.zone_bytes.add(report.received)
         if report.batches:
-            self._membership.change(lambda m: m.landed(time.monotonic()))
+            self._membership.landed()
         if self._lineage is not None:
             self._lineage.saw(each for s in states for each in s.tables)
 

@@ -38,6 +38,15 @@ class SharedMembership:
             self._changed.notify_all()
             return self._membership
 
+    def landed(self) -> None:
+        """Note a commit, where no report has been heard of late only after the next one, or after `suspect_after_s`.
+
+        When Kafka is back, its records may be here before a report is there, and who commits unheard must end.
+        """
+        pace = self.now.pace
+        self.wait(lambda m: bool(m.ending) or m.is_heard(time.monotonic()), pace.suspect_after_s)
+        self.change(lambda m: m.landed(time.monotonic()))
+
     def next_message(self) -> tuple[Report | Heartbeat | None, float]:
         """The message that is due, for the one thread that sends, and its time.
 

@@ -178,7 +178,7 @@ class Membership:
 
         While it is not heard either, Kafka is away: then `fence_reason` says when it is enough.
         """
-        return self._deaf_for(FENCE_FACTOR, now) if self._is_heard(now) else None
+        return self._deaf_for(FENCE_FACTOR, now) if self.is_heard(now) else None
 
     def fence_reason(self, now: float) -> str | None:
         """Why the process must end at once, whatever it is doing; None while it need not.
@@ -190,7 +190,7 @@ class Membership:
         silent_s = FENCE_FACTOR * self.pace.suspect_after_s
         if self.ended:
             return None
-        if self._is_heard(now) and self.ending is None and (reason := self._deaf_for(FENCE_FACTOR + 1, now)):
+        if self.is_heard(now) and self.ending is None and (reason := self._deaf_for(FENCE_FACTOR + 1, now)):
             return reason
         is_at_work = self.ending is not None or now - self.landed_at <= self.pace.suspect_after_s
         if is_at_work and now - self.appended_at > silent_s:
@@ -199,7 +199,8 @@ class Membership:
             return f"batch older than batch_timeout_s={self.pace.batch_timeout_s:g}"
         return None
 
-    def _is_heard(self, now: float) -> bool:
+    def is_heard(self, now: float) -> bool:
+        """Whether a report has been appended within `suspect_after_s`."""
         return now - self.appended_at <= self.pace.suspect_after_s
 
     def _deaf_for(self, factor: int, now: float) -> str | None:
@@ -240,7 +241,7 @@ class Membership:
     def appended(self, message: Report | Heartbeat, made_at: float) -> "Membership":
         """The message is in the log for certain."""
         last_report = message if isinstance(message, Report) else self.last_report
-        new = self if self._is_heard(made_at) else replace(self, heard_since=made_at)
+        new = self if self.is_heard(made_at) else replace(self, heard_since=made_at)
         return replace(new, last_report=last_report, appended_at=max(made_at, self.appended_at))
 
     @property

@@ -58,9 +58,9 @@ class MemoryAssignments:
         return [found]
 
 
-def shared(suspect_after_s=30):
+def shared(suspect_after_s=30, unheard_s=0.0):
     pace = MembershipTiming(0.05, suspect_after_s, 300)
-    return SharedMembership(Membership.join(Identity(ME, a_process()), pace, time.monotonic()))
+    return SharedMembership(Membership.join(Identity(ME, a_process()), pace, time.monotonic() - unheard_s))
 
 
 def ends(membership, *threads):
@@ -295,3 +295,23 @@ def test_watchdog_ends_a_process_that_is_stuck_and_no_other(limit_s, touch, hang
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == (1 if why else 0)
     assert (f"{why}: ending this process" in done.stderr, why in done.stdout) == (bool(why), True)
+
+
+def test_a_commit_as_kafka_comes_back_is_no_reason_to_end_where_a_report_follows():
+    """Seen: records came before the answer to a report, and consumers ended that had waited for Kafka."""
+    membership = shared(unheard_s=200)
+    commit = threading.Thread(target=membership.landed)
+    commit.start()
+    wait_until(lambda: membership._changed._waiters, 10, "the commit waits to be noted")
+    assert membership.now.fence_reason(time.monotonic()) is None
+    report, made_at = membership.next_message()
+    membership.change(lambda m: m.appended(report, made_at))
+    commit.join(10)
+    assert membership.now.landed_at > made_at
+    assert membership.now.fence_reason(time.monotonic()) is None
+
+
+def test_who_commits_and_is_not_heard_ends():
+    membership = shared(suspect_after_s=0.05, unheard_s=1.0)
+    membership.landed()
+    assert "no report could be appended" in membership.now.fence_reason(membership.now.landed_at)
