@@ -20,6 +20,7 @@ from kgs_core.errors import PermanentError, PortError
 from kgs_core.group.protocol import DesiredState, RunState
 from kgs_core.group.topics.operator_topic import operator_writer
 from kgs_core.system.shutdown import StopFlag
+from kgs_core.system.subprocesses import ChildProcess
 from kgs_core.system.tcp_ports import HOST, PortReservation
 
 WEB_PORT = 3000
@@ -90,6 +91,10 @@ class DagsterHome:
             }
         )
 
+    def storage_command(self) -> list[str]:
+        """Makes Dagster's tables; where two of the others begin with them at once, neither can read them ever after."""
+        return [*_dagster("dagster"), "instance", "info"]
+
     def code_server_command(self) -> list[str]:
         """Loads the definitions, lets sensors look, and is the parent of every run."""
         rest = ["-m", "kgs_dagster.definitions", "--location-name", _LOCATION, "--use-python-environment-entry-point"]
@@ -155,6 +160,7 @@ class DagsterControl(GroupControl):
         def kept(name: str, command: list[str]) -> SupervisedProcess:
             return SupervisedProcess(name, command, layout.log_file(name.replace(" ", "-")), inner, say)
 
+        self._storage = ChildProcess("storage", self._home.storage_command(), layout.log_file("storage"), inner)
         self._code_server = kept("code server", self._home.code_server_command())
         self._daemon = kept("daemon", self._home.daemon_command())
         self._webserver = kept("webserver", self._home.webserver_command())
@@ -173,6 +179,7 @@ class DagsterControl(GroupControl):
 
     def start(self) -> None:
         """Starts the code server; the others come when it has loaded the definitions."""
+        self._storage.start()
         self._code_server.start()
         self._say(
             f"Dagster starts (code server pid {self._code_server.pid}); its UI will be at {self._home.address}. Its "
@@ -184,7 +191,7 @@ class DagsterControl(GroupControl):
         for process in (self._code_server, self._daemon, self._webserver):
             process.look_after()
         # Not before: a daemon that finds no code looks for it again only after a while
-        if not self._daemon.has_begun and is_open(self._home.code_port):
+        if not self._daemon.has_begun and self._storage.exit_code is not None and is_open(self._home.code_port):
             self._daemon.start()
             self._webserver.start()
             self._say(f"definitions loaded; daemon pid {self._daemon.pid}, webserver pid {self._webserver.pid}")
@@ -203,7 +210,7 @@ class DagsterControl(GroupControl):
 
     def kill(self) -> None:
         """Kills Dagster, with all runs."""
-        for process in (self._daemon, self._code_server, self._webserver):
+        for process in (self._storage, self._daemon, self._code_server, self._webserver):
             process.kill()
         self._ports.release()
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,7 +32,7 @@ class DagsterRoom:
         self._ports = PortReservation()
         self.home = DagsterHome(folder / "dagster", self._ports.reserve(), self._ports.reserve())
         self.home.prepare()
-        environ = self.home.environ(os.environ, config)
+        self._environ = environ = self.home.environ(os.environ, config)
 
         def kept(name: str, command: list[str]) -> SupervisedProcess:
             return SupervisedProcess(name, command, folder / f"{name}.log", environ, print)
@@ -42,6 +43,7 @@ class DagsterRoom:
 
     def start(self) -> None:
         """All of them, and wait until they answer."""
+        subprocess.run(self.home.storage_command(), env=self._environ, check=True, capture_output=True, timeout=UP_S)
         self.code_server.start()
         wait_until(lambda: is_open(self.home.code_port), UP_S, "the definitions are loaded")
         self.daemon.start()

@@ -27,13 +27,21 @@ taken.listen()
 time.sleep(600)
 """
 
+MAKES = """
+import pathlib, time
+while not pathlib.Path("may-end").exists():
+    time.sleep(0.01)
+"""
+
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Its processes are programs of the test's, which listen where the real ones do."""
+    monkeypatch.setattr(DagsterHome, "storage_command", lambda _: [sys.executable, "-c", MAKES])
     monkeypatch.setattr(DagsterHome, "code_server_command", lambda home: serving(home.code_port))
     monkeypatch.setattr(DagsterHome, "daemon_command", lambda _: [sys.executable, "-c", "import time; time.sleep(600)"])
     monkeypatch.setattr(DagsterHome, "webserver_command", lambda home: serving(home.web_port))
+    monkeypatch.chdir(tmp_path)
     settings = parse_settings(Layout(tmp_path).configuration("127.0.0.1:1").encode(), "kgs.yaml", {})
     logged = []
     control = DagsterControl(Layout(tmp_path), settings, {}, logged.append)
@@ -46,6 +54,7 @@ def serving(port):
 
 
 def bring_up(control, logged):
+    Path("may-end").touch()
     control.start()
 
     def is_up():
@@ -68,6 +77,16 @@ def test_daemon_and_webserver_wait_for_the_definitions(made):
     control.look_after()
     assert logged == []
     assert control.state.startswith("Dagster starts at http://")
+
+
+def test_daemon_and_webserver_wait_for_their_tables(made):
+    """Seen: both made them, their version stood there twice, and the webserver could never start."""
+    control, logged = made
+    control.start()
+    wait_until(lambda: is_open(control._home.code_port), 20, "the definitions are loaded")
+    control.look_after()
+    assert not control._daemon.has_begun
+    bring_up(control, logged)
 
 
 def test_before_there_is_a_daemon_nobody_has_to_be_told_to_end(made):
