@@ -98,9 +98,9 @@ class DemoSnapshot:
         return in_log if ends and None not in ends else None
 
     @property
-    def has_target(self) -> bool:
-        """Whether it was decided who shall read."""
-        return self.group is not None and self.group.target is not None
+    def has_consumer(self) -> bool:
+        """Whether a consumer has joined."""
+        return self.group is not None and any(row.incarnation and row.process for row in self.group.consumers)
 
     @property
     def has_rows(self) -> bool:

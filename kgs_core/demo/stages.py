@@ -74,7 +74,7 @@ class Stages:
             snapshot = self._observer.look(text)
             for line in snapshot.news:
                 self._display.say(line)
-            if snapshot.has_target:
+            if snapshot.has_consumer:
                 self._supervisor.begin_load()
             if done(snapshot):
                 self._display.show(snapshot, now=True)

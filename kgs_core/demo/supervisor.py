@@ -84,7 +84,8 @@ class Supervisor(Closing):
     def begin_load(self) -> None:
         """Starts the generator; a second call does nothing.
 
-        Not before consumers are on their way: the day lasts for some minutes, and its morning would be over.
+        Not before a consumer is there: else the load of a morning that nobody reads asks for more of them, and on few
+        cores each that starts delays the first.
         """
         if self._generator_has_begun or self._generator_may_end:
             return
