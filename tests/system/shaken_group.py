@@ -19,8 +19,8 @@ from tests.system.pipeline import ConsumerProcess
 from tests.system.rig import LIFE_S, PARTITIONS, SECTIONS, Rig
 
 Tps = frozenset[TopicPartition]
-# What is owed after a hold-up is produced at twice the pace: nobody is to be started for that
-PACKING = {"consumer_capacity_bytes_per_s": 140_000.0, "max_consumers": 2}
+# What is owed after a hold-up is produced at twice the pace: nobody is started for it, nor retired for the hold-up
+PACKING = {"consumer_capacity_bytes_per_s": 140_000.0, "max_consumers": 2, "apply": "forced_only"}
 
 
 class ShakenGroup(Rig):
