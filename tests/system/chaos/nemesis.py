@@ -14,7 +14,7 @@ from kgs_core.errors import KgsError
 from tests.system.chaos.journal import Journal
 from tests.system.chaos.stage import Stage
 
-APART_S = (0.5, 5.0)
+APART_S = (0.3, 2.5)
 AT_ONCE = 3
 GIVEN_UP_S = 120.0
 """After all others have struck: a fault that still finds nothing to strike is left out of this round."""
@@ -36,7 +36,7 @@ class Fault:
 
     strike: Strike
     subject: str
-    lasts_s: tuple[float, float] = (1.0, 15.0)
+    lasts_s: tuple[float, float] = (1.0, 10.0)
     fits: Callable[[Stage], bool] = lambda _: True
     alone: str = ""
     excused_s: float | None = None

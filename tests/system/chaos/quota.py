@@ -14,7 +14,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # as above
 from kgs_core.embedded_kafka.jars import kafka_jars
 from kgs_core.spark.java import find_java
 
-ANSWER_S = 30
+ANSWER_S = 8
+"""While brokers are away nothing else is healed for so long, and they are not either."""
 
 
 def set_quota(bootstrap: str, bytes_per_s: float | None) -> None:
@@ -35,6 +36,8 @@ def _set_quota(bootstrap: str, bytes_per_s: float | None) -> None:
         entity, settings = util.HashMap(), util.Properties()
         entity.put("client-id", None)  # the default of those that have none of their own
         settings.put("bootstrap.servers", bootstrap)
+        settings.put("default.api.timeout.ms", str(ANSWER_S * 1000))  # `close` waits for so long
+        settings.put("request.timeout.ms", str(ANSWER_S * 500))
         operation = getattr(quota, "ClientQuotaAlteration$Op")("consumer_byte_rate", bytes_per_s)
         change = quota.ClientQuotaAlteration(quota.ClientQuotaEntity(entity), util.Collections.singletonList(operation))
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
