@@ -92,7 +92,7 @@ class DagsterHome:
         )
 
     def storage_command(self) -> list[str]:
-        """Makes Dagster's tables; where two of the others begin with them at once, neither can read them ever after."""
+        """Makes Dagster's tables; where two processes make them at once, none can read them ever after."""
         return [*_dagster("dagster"), "instance", "info"]
 
     def code_server_command(self) -> list[str]:
@@ -178,20 +178,21 @@ class DagsterControl(GroupControl):
         return next((each.failure for each in (self._code_server, self._daemon, self._webserver) if each.failure), "")
 
     def start(self) -> None:
-        """Starts the code server; the others come when it has loaded the definitions."""
+        """Has the tables made; then comes the code server, and the others when it has loaded the definitions."""
         self._storage.start()
-        self._code_server.start()
         self._say(
-            f"Dagster starts (code server pid {self._code_server.pid}); its UI will be at {self._home.address}. Its "
-            "sensor measures the load and starts consumers for it"
+            f"Dagster starts; its UI will be at {self._home.address}. Its sensor measures the load and starts "
+            "consumers for it"
         )
 
     def look_after(self) -> None:
         """Starts what is missing, or has died."""
         for process in (self._code_server, self._daemon, self._webserver):
             process.look_after()
+        if not self._code_server.has_begun and self._storage.exit_code is not None:
+            self._code_server.start()
         # Not before: a daemon that finds no code looks for it again only after a while
-        if not self._daemon.has_begun and self._storage.exit_code is not None and is_open(self._home.code_port):
+        if not self._daemon.has_begun and self._code_server.has_begun and is_open(self._home.code_port):
             self._daemon.start()
             self._webserver.start()
             self._say(f"definitions loaded; daemon pid {self._daemon.pid}, webserver pid {self._webserver.pid}")

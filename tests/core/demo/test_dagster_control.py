@@ -79,13 +79,12 @@ def test_daemon_and_webserver_wait_for_the_definitions(made):
     assert control.state.startswith("Dagster starts at http://")
 
 
-def test_daemon_and_webserver_wait_for_their_tables(made):
-    """Seen: both made them, their version stood there twice, and the webserver could never start."""
+def test_all_wait_for_the_tables(made):
+    """Seen: two made them, their version stood there twice, and neither daemon nor webserver could start ever after."""
     control, logged = made
     control.start()
-    wait_until(lambda: is_open(control._home.code_port), 20, "the definitions are loaded")
     control.look_after()
-    assert not control._daemon.has_begun
+    assert not control._code_server.has_begun
     bring_up(control, logged)
 
 
