@@ -2,10 +2,17 @@
 
 import pytest
 
+from kgs_core.lake.delta import pace
 from tests.core.lake.changing_hands import MemoryKafka, put_kafka
 from tests.core.lake.newest import key, value
 from tests.one_column import table_at
 from tests.sink import FakeRecord, Sink
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    """Nothing of what a test has broken becomes better while it waits."""
+    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
 
 
 @pytest.fixture

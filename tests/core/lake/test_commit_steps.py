@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from kgs_core.errors import PortError
-from kgs_core.lake.delta import combined_commit, pace
+from kgs_core.lake.delta import combined_commit
 from kgs_core.lake.delta.combined_commit import CombinedCommits, _OpenCommit
 from kgs_core.lake.delta.log_store import DiskLog
 from kgs_core.lake.delta.table_log import ANEW_S, TableLog
@@ -27,12 +27,6 @@ STEPS = range(4)
 LATER_STEPS = range(3, 9)
 """Of one that lost its number: the entries behind it, the creation, and, anew, all of the first."""
 OURS, THEIRS = [1, 2], [7]
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    """All that others do is done between two steps: nothing becomes better while a writer waits."""
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
 
 
 @pytest.fixture

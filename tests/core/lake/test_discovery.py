@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from kgs_core.errors import ConfigError, PermanentError, TransientError
-from kgs_core.lake.delta import pace
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.log_store import DiskLog
 from kgs_core.lake.files.storage import Storage
@@ -161,7 +160,6 @@ def _refusing(monkeypatch, *tables):
         return all_of(self, *given)
 
     monkeypatch.setattr(DiskLog, "_all", refused)
-    monkeypatch.setattr(pace.time, "sleep", lambda _: None)
 
 
 def test_a_table_that_is_refused_for_now_hides_no_other_and_is_told(lake, monkeypatch):

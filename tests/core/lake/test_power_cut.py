@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kgs_core.config.settings import LakeSettings
 from kgs_core.errors import UnsafeError
-from kgs_core.lake.delta import log_upkeep, pace, table_log
+from kgs_core.lake.delta import log_upkeep, table_log
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.delta.delta_table import DeltaTopicTable
@@ -32,11 +32,6 @@ from tests.core.lake.losing_disk import LosingDisk, Moment, after_the_cut
 from tests.one_column import LAKE, SCHEMA, batch_of, file_of, fill, handle_of, table_at, values_in
 
 COMMITS = 4
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
 
 
 def entry(storage, version):

@@ -7,7 +7,7 @@ import pytest
 
 from kgs_core.errors import UnsafeError
 from kgs_core.lake.audit.audit import audit_lake
-from kgs_core.lake.delta import combined_commit, pace
+from kgs_core.lake.delta import combined_commit
 from kgs_core.lake.rule import Fault
 from kgs_core.ports import CommitOutcome
 from tests.failpoints import KilledError
@@ -82,7 +82,6 @@ def assert_exact(sink, log, route=ROUTE):
 @pytest.fixture
 def killer(killer, monkeypatch):
     """Whoever waits for another one waits no longer than it must."""
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
     monkeypatch.setattr(combined_commit, "time", Clock())
     return killer
 

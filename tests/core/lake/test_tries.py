@@ -5,14 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgs_core.errors import PermanentError, TransientError, UnsafeError
-from kgs_core.lake.delta import pace
 from kgs_core.lake.delta.log_store import EntryExistsError, LogBrokenError
 from kgs_core.lake.delta.pace import TRIES, Tries
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(pace.time, "sleep", lambda _: None)
 
 
 @given(

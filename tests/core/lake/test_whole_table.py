@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from kgs_core.errors import TransientError
-from kgs_core.lake.delta import pace, table_log, whole_table
+from kgs_core.lake.delta import table_log, whole_table
 from kgs_core.lake.delta.delta_lake import DeltaLake
 from kgs_core.lake.delta.delta_log import LogState, load_transactions, read_state
 from kgs_core.lake.delta.log_store import LogStore
@@ -50,7 +50,6 @@ def test_files_that_cannot_be_looked_at_now(filled: Storage, monkeypatch: pytest
         raise OSError(errno.EMFILE, "too many open files")
 
     monkeypatch.setattr(whole_table, "open", refused, raising=False)
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
     with pytest.raises(TransientError, match="too many open files"):
         table_at(filled)
     with pytest.raises(TransientError, match="too many open files"):
@@ -63,14 +62,12 @@ def test_a_log_that_changes_all_the_time(filled: Storage, monkeypatch: pytest.Mo
         return state and replace(state, changed=state.version + 1)
 
     monkeypatch.setattr(table_log, "read_state", later)
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
     with pytest.raises(TransientError, match="its log changed while it was read"):
         table_at(filled)
 
 
 def test_commit_behind_what_others_wrote_and_vacuumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(str(tmp_path), fsync=True)
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
     DeltaTable.create(storage.uri("t"), schema=batch_of(0).schema)
     table = table_at(storage)
     overwrite_and_vacuum(storage, 1)
@@ -106,6 +103,5 @@ def test_a_root_in_a_folder_that_may_not_be_read(tmp_path: Path, monkeypatch: py
 
     really = os.open
     monkeypatch.setattr(os, "open", opened)
-    monkeypatch.setattr(pace, "pause_after_error", lambda _: 0.0)
     storage = Storage(str(tmp_path / "lake"), fsync=True)
     assert table_at(storage).commit({"a": None}, {"a": 1}, [file_of(storage, 0)]) is CommitOutcome.COMMITTED
