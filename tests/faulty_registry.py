@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
 from bench.registry_stub import Reply, StubRegistry, not_found
+from kgs_core.registry import client
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class FaultyRegistry(StubRegistry):
         self._deleted: set[str] = set()
         self._is_up = True
         super().__init__()
+        client._client.cache_clear()  # its port may have been another's, whose schemas a process keeps by address
 
     def go_up(self) -> None:
         """Answer (again)."""

@@ -174,10 +174,7 @@ class Membership:
         return replace(self, busy_since=since)
 
     def deaf_reason(self, now: float) -> str | None:
-        """Why it must drain and end: it is heard and cannot hear. What it is given would lie unread for ever.
-
-        While it is not heard either, Kafka is away: then `fence_reason` says when it is enough.
-        """
+        """Why it must drain and end: it is heard and cannot hear. Where it is not heard either, see `fence_reason`."""
         return self._deaf_for(FENCE_FACTOR, now) if self.is_heard(now) else None
 
     def fence_reason(self, now: float) -> str | None:
