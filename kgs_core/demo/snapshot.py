@@ -98,9 +98,10 @@ class DemoSnapshot:
         return in_log if ends and None not in ends else None
 
     @property
-    def has_consumer(self) -> bool:
-        """Whether a consumer has joined."""
-        return self.group is not None and any(row.incarnation and row.process for row in self.group.consumers)
+    def can_take_load(self) -> bool:
+        """Whether a consumer has joined, or the group sleeps until something is written."""
+        group = self.group
+        return group is not None and bool(group.idle or any(row.process for row in group.consumers))
 
     @property
     def has_rows(self) -> bool:

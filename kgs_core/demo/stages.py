@@ -74,7 +74,7 @@ class Stages:
             snapshot = self._observer.look(text)
             for line in snapshot.news:
                 self._display.say(line)
-            if snapshot.has_consumer:
+            if snapshot.can_take_load:
                 self._supervisor.begin_load()
             if done(snapshot):
                 self._display.show(snapshot, now=True)

@@ -8,7 +8,7 @@ import pytest
 from kgs_core.demo.display import live_table
 from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures
 from kgs_core.fleet.host_process import HostProcess
-from kgs_core.group.protocol import Change, Incarnation, Target
+from kgs_core.group.protocol import Change, Idle, Incarnation, Target
 from kgs_core.lake.topics.stats import LakeSnapshot
 from kgs_core.model import ConsumerId
 from kgs_core.reporting.consumer_rows import ConsumerRow
@@ -119,3 +119,9 @@ def test_what_is_not_known_is_never_shown_as_zero():
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_line_is_wider_than_a_terminal(width):
     assert all(len(line) <= width for line in lines_of(live_table(snapshot(EWR, JFK)), width))
+
+
+def test_load_waits_for_a_consumer_but_not_where_the_group_sleeps_until_something_is_written():
+    asleep = replace(TARGET, assignment={}, idle=Idle(0, {EWR_0: 0}, {EWR.topic: "id"}))
+    groups = [group(), group(COMING), group(COMING, READING), group(target=asleep), group(target=None)]
+    assert [snapshot(seen=each).can_take_load for each in groups] == [False, False, True, True, False]

@@ -9,8 +9,8 @@ from kgs_core.demo import stages
 from kgs_core.demo.stages import Stages
 from kgs_core.system.shutdown import StopFlag
 
-NO_ROWS = SimpleNamespace(has_rows=False, has_consumer=True, news=(), produced=None)
-ROWS = SimpleNamespace(has_rows=True, has_consumer=True, news=(), produced=None, elapsed_s=7.0)
+NO_ROWS = SimpleNamespace(has_rows=False, can_take_load=True, news=(), produced=None)
+ROWS = SimpleNamespace(has_rows=True, can_take_load=True, news=(), produced=None, elapsed_s=7.0)
 
 
 @dataclass

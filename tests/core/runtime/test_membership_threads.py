@@ -298,7 +298,7 @@ def test_watchdog_ends_a_process_that_is_stuck_and_no_other(limit_s, touch, hang
 
 
 def test_a_commit_as_kafka_comes_back_is_no_reason_to_end_where_a_report_follows():
-    """Seen: records came before the answer to a report, and consumers ended that had waited for Kafka."""
+    """Its records may come before the answer to a report, and whoever commits unheard ends."""
     membership = shared(unheard_s=200)
     commit = threading.Thread(target=membership.landed)
     commit.start()
