@@ -3,11 +3,9 @@
 import json
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kgs_core.errors import TransientError
 from kgs_core.group.protocol import Heartbeat, Member, MemberAssignment, Phase, Received, Report
 from kgs_core.group.topics.controller_writer import KafkaControllerWriter
 from kgs_core.group.topics.topic_reader import KafkaGroupTopicReader
@@ -100,8 +98,7 @@ class Director:
         deadline = time.monotonic() + timeout_s
         while not (result := found()):
             assert time.monotonic() < deadline, f"not within {timeout_s} s: {message}\n{self.reports[-4:]}"
-            with suppress(TransientError):  # a report came while it was asked for: a controller asks again, too
-                self._hear(self._topic_reader.poll(0.1))
+            self._hear(self._topic_reader.poll(0.1))
         return result
 
     def wait_ended(self, member: Member) -> Report:

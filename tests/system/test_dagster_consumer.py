@@ -16,7 +16,6 @@ import yaml
 from dagster import DagsterRunStatus as Status
 
 from kgs_core.embedded_kafka.cluster import EmbeddedKafka
-from kgs_core.errors import TransientError
 from kgs_core.fleet.host_process import HostProcess
 from kgs_core.group.protocol import Heartbeat, Incarnation, Member, MemberAssignment, Phase, Report
 from kgs_core.model import ConsumerId, TopicPartition
@@ -89,8 +88,7 @@ class Rig:
         return member if self.said_by(member) else None
 
     def said_by(self, member: Member | None) -> list[Report | Heartbeat]:
-        with suppress(TransientError):  # as in `Director.wait`
-            self.reports += [r.message for r in self.reader.poll(0.0) if isinstance(r.message, Report | Heartbeat)]
+        self.reports += [r.message for r in self.reader.poll(0.0) if isinstance(r.message, Report | Heartbeat)]
         return [report for report in self.reports if report.member == member]
 
     def assignment(self, run_id: str, *owned: TopicPartition, retire: bool = False) -> None:

@@ -18,6 +18,8 @@ READ_TIMEOUT_S = 40.0
 """A dead controller's transaction holds readers back until the coordinator ends it: 27 s, looked at every 10 s."""
 SILENCE_S = 5.0
 """Without a report for so long, a reader makes sure that there is none to be read."""
+LATE_S = 0.2
+"""What was written while its leader was asked is there by then."""
 _log = logging.getLogger(__name__)
 
 
@@ -74,14 +76,7 @@ class KafkaGroupTopicReader:
             raise TransientError(f"group {self._topics.settings.group}: its topics are not read to their ends yet")
         deadline = time.monotonic() + timeout_s
         while True:
-            self._held += self._reader.take(deadline - time.monotonic())
-            self._reader.rewind()
-            # Reports come all the time; what others decide by is never taken from a topic that was made again
-            if self._reader.problem or any(each.kind is not GroupTopic.REPORTS for each in self._held):
-                self._topics.check()
-                self._reader.problem = ""
-            else:
-                self._topics.check_now_and_then()
+            self._take(self._reader, deadline - time.monotonic())
             self._end_own()
             self._make_sure(self._reader)
             if self._held or time.monotonic() >= deadline:
@@ -93,6 +88,16 @@ class KafkaGroupTopicReader:
         if self._reader is not None:
             self._reader.close()
         self._reader, self._held = None, []
+
+    def _take(self, reader: GroupReader, timeout_s: float) -> None:
+        self._held += reader.take(timeout_s)
+        reader.rewind()
+        # Reports come all the time; what others decide by is never taken from a topic that was made again
+        if reader.problem or any(each.kind is not GroupTopic.REPORTS for each in self._held):
+            self._topics.check()
+            reader.problem = ""
+        else:
+            self._topics.check_now_and_then()
 
     def _take_up_to(self, reader: GroupReader, ends: Mapping[TopicPartition, int]) -> list[ReadMessage]:
         timeout_s = self._timeout_s + self._topics.extra_time_s
@@ -114,6 +119,8 @@ class KafkaGroupTopicReader:
         elif now - self._heard_at >= SILENCE_S:
             (reports,) = self._topics.partitions(GroupTopic.REPORTS)
             end = self._topics.admin.offsets([reports], "latest", committed_reads=True)[reports]
+            if end > reader.positions[reports]:
+                self._take(reader, LATE_S)
             if end > reader.positions[reports]:
                 raise TransientError(f"{reports}: read to offset {reader.positions[reports]} of {end} so far")
             self._heard_at = now

@@ -19,7 +19,15 @@ def listening(monkeypatch):
     """A reader at offset 5, the end of the reports, and what their leader answers, if it does."""
     clock, leader, asked = SimpleNamespace(now=100.0), {REPORTS: 5}, []
 
+    def take(_):
+        if not came:
+            return []
+        message = came.pop()
+        positions[REPORTS] += message in late
+        return [message]
+
     def offsets(*_, **__):
+        came.extend(late)
         asked.append(clock.now)
         if not leader:
             raise TransientError("no answer")
@@ -29,13 +37,11 @@ def listening(monkeypatch):
         partitions=lambda _: (REPORTS,), admin=SimpleNamespace(offsets=offsets), check_now_and_then=lambda: None
     )
     monkeypatch.setattr(topic_reader, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    came = []
+    came, late, positions = [], [], {REPORTS: 5}
     reader = KafkaGroupTopicReader(topics)
     reader._heard_at = clock.now
-    reader._reader = SimpleNamespace(
-        take=lambda _: [came.pop()] if came else [], rewind=lambda: None, problem="", positions={REPORTS: 5}
-    )
-    return SimpleNamespace(poll=lambda: reader.poll(0.0), clock=clock, leader=leader, asked=asked, came=came)
+    reader._reader = SimpleNamespace(take=take, rewind=lambda: None, problem="", positions=positions)
+    return SimpleNamespace(poll=lambda: reader.poll(0.0), clock=clock, leader=leader, asked=asked, came=came, late=late)
 
 
 def test_who_hears_reports_asks_nobody(listening):
@@ -64,3 +70,10 @@ def test_reports_that_cannot_be_read_are_no_silence(listening, answer):
             listening.poll()
     listening.leader[REPORTS] = 5
     assert listening.poll() == []
+
+
+def test_a_report_that_comes_while_its_leader_is_asked_is_taken_and_nothing_said(listening):
+    listening.leader[REPORTS] = 6
+    listening.late.append(ReadMessage(GroupTopic.REPORTS, SimpleNamespace(received=None)))
+    listening.clock.now += SILENCE_S
+    assert len(listening.poll()) == 1
