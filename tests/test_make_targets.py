@@ -31,6 +31,11 @@ def test_sound():
 def test_crowded():
     fails_once("crowded")
 
+@pytest.mark.neighbours
+def test_store():
+    fails_once("store")
+
+@pytest.mark.neighbours
 @pytest.mark.alone
 def test_of_three_brokers():
     assert "PYTEST_XDIST_WORKER" not in os.environ
@@ -100,13 +105,17 @@ def make(project, target, *settings, **environ):
 
 
 @pytest.mark.slow
-def test_what_fails_in_the_crowd_alone_is_named_and_passes(project):
+@pytest.mark.parametrize(
+    ("target", "crowded", "last"),
+    [("system", "crowded", "1 passed in"), ("test-neighbours", "store", "1 passed, 3 deselected")],
+)
+def test_what_fails_in_the_crowd_alone_is_named_and_passes(project, target, crowded, last):
     (project / "tests/system/test_these.py").write_text(TESTS)
-    done = make(project, "system")
+    done = make(project, target, "-o", "neighbours")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\nFAILED BESIDE OTHERS" in done.stdout
-    assert re.search(r"FAILED tests/system/test_these.py::test_crowded.*only at first", done.stdout)
-    assert "1 passed, 2 deselected" in done.stdout, "what takes the whole machine"
+    assert re.search(rf"FAILED tests/system/test_these.py::test_{crowded}.*only at first", done.stdout)
+    assert last in done.stdout.splitlines()[-1], "what takes the whole machine"
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from kgs_core.errors import PermanentError
 from kgs_core.lake.files.storage import Storage
 
 _numbers = itertools.count(1)
-_NEIGHBOURS = [pytest.param(kind, marks=pytest.mark.neighbours) for kind in ("azure", "gcs")]
+_NEIGHBOURS = [pytest.param(kind, marks=pytest.mark.neighbours) for kind in ("s3", "azure", "gcs")]
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +35,17 @@ def server_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[st
 
 @pytest.fixture
 def s3_server(server_of: Callable[[str], ObjectServer]) -> ObjectServer:
-    """S3's."""
+    """S3's; for tests marked `neighbours`."""
     return server_of("s3")
 
 
-@pytest.fixture(params=["s3", *_NEIGHBOURS])
+@pytest.fixture(params=_NEIGHBOURS)
 def object_server(request: pytest.FixtureRequest, server_of: Callable[[str], ObjectServer]) -> ObjectServer:
     """One of each kind."""
     return server_of(request.param)
 
 
-@pytest.fixture(params=["disk", "s3", *_NEIGHBOURS])
+@pytest.fixture(params=["disk", *_NEIGHBOURS])
 def new_lake(
     request: pytest.FixtureRequest, tmp_path: Path, server_of: Callable[[str], ObjectServer]
 ) -> Callable[[], Storage]:

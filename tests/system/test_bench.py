@@ -24,8 +24,8 @@ def bench(folder: Path, *words: str) -> tuple[Any, str]:
     return json.loads(file.read_text()) if file.exists() else None, done.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.spark
-@pytest.mark.slow(50)
 def test_ingest_prints_and_writes_all_figures(tmp_path: Path) -> None:
     found, said = bench(tmp_path, "ingest", *TINY, "--warm-up", "0", "--no-peer", "--records", "json-100")
     assert "MB/s" in said

@@ -40,7 +40,6 @@ def test_killed_at_every_point_in_turn(kafka: EmbeddedKafka, topic_prefix: str, 
     die_at_every_point(kafka, f"{topic_prefix}crash", tmp_path)
 
 
-@pytest.mark.neighbours
 def test_killed_at_every_point_in_turn_with_a_lake_in_a_store(
     object_server: ObjectServer, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path
 ) -> None:

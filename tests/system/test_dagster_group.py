@@ -18,7 +18,7 @@ from tests.system.rig import BUSY, CALM
 from tests.system.shaken_group import ShakenGroup, line_of, owned_by, readers_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow(170), pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.neighbours, pytest.mark.chaos, pytest.mark.slow(170), pytest.mark.timeout(1800)]
 SUSPECT_AFTER_S = 20.0
 
 

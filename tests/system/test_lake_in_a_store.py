@@ -73,7 +73,6 @@ def test_a_gateway_that_drops_conditions_is_refused(tmp_path: Path, monkeypatch:
     assert "let two writers commit the same version" in result.output.splitlines()[-1]
 
 
-@pytest.mark.neighbours
 @pytest.mark.slow(60)
 def test_every_command_that_touches_the_lake(
     object_server: ObjectServer, kafka: EmbeddedKafka, topic_prefix: str, tmp_path: Path

@@ -45,6 +45,7 @@ def test_consumers_that_probe_at_once_all_accept_the_store(new_lake: NewLake) ->
     assert storage.filesystem().get_file_info(left) == []
 
 
+@pytest.mark.neighbours
 @pytest.mark.chaos
 @pytest.mark.parametrize("attempt", range(3))
 def test_probe_refuses_a_store_that_ignores_conditions(s3_server: ObjectServer, attempt: int) -> None:
@@ -133,6 +134,7 @@ def test_maintenance_leaves_rows_positions_and_young_files_alone(new_lake: NewLa
     assert sink.assert_exact(1) == {0: 44}
 
 
+@pytest.mark.neighbours
 @pytest.mark.parametrize("partitions", [1, 100])
 def test_commit_is_four_requests_for_any_number_of_partitions(s3_server: ObjectServer, partitions: int) -> None:
     """The file; the log behind the known entry and, at the same time, the file's age; the entry."""
@@ -171,6 +173,7 @@ def test_writers_that_combine_share_entries_and_leave_no_intent(new_lake: NewLak
     assert maintained.problem is None
 
 
+@pytest.mark.neighbours
 @pytest.mark.chaos
 @pytest.mark.parametrize("commit", ["direct", "combined"])
 @pytest.mark.parametrize("loss", [LOSE_REPLIES, LOSE_REQUESTS])
@@ -188,6 +191,7 @@ def test_commit_whose_reply_is_lost_is_counted_once(
         assert sink.assert_exact(2) == {0: 9, 1: 3}
 
 
+@pytest.mark.neighbours
 @pytest.mark.chaos
 @pytest.mark.slow
 def test_server_killed_midway_is_a_transient_error_and_nothing_is_lost_or_doubled(s3_server: ObjectServer) -> None:

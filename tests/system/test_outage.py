@@ -21,6 +21,7 @@ from tests.system.rig import Rig
 from tests.waiting import wait_until
 
 pytestmark = [
+    pytest.mark.neighbours,
     pytest.mark.chaos,
     pytest.mark.alone,
     pytest.mark.slow(170),
