@@ -15,7 +15,7 @@ from tests.system.rig import BUSY, LIFE_S, ended
 from tests.system.shaken_group import ShakenGroup, incarnation_of, line_of, owned_besides, owned_by, readers_of
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.soak, pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow(60), pytest.mark.timeout(1500)]
 SHORT_S = 8.0
 PAUSE_S = SHORT_S / 4
 
