@@ -9,7 +9,7 @@ import pytest
 from tests.system.dagster_room import dagster_room
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow(80)
+pytestmark = [pytest.mark.neighbours, pytest.mark.slow(80)]
 DONE_S = 120
 # no broker there: experiments need none
 GROUP = "group: g\nkafka: {bootstrap_servers: '127.0.0.1:9'}\nlake: {root: lake}\ntopics: [{topic: t}]\n"
