@@ -76,7 +76,7 @@ def test_a_number_is_judged_as_by_pyarrow_alone_wherever_it_stands(number, quote
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schema", [PLAIN_NESTED, WITH_MAPS], ids=["plain", "maps"])
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_every_nested_value_is_judged_as_by_pyarrow_alone(schema, data):
     values = data.draw(st.lists(of_type(pa.struct(list(schema))).map(str.encode), min_size=1, max_size=3))

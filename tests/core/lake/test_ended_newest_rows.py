@@ -125,7 +125,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(vectors=st.booleans(), begins=st.integers(5, 20), steps=STEPS, is_anew=st.booleans())
 def test_it_is_as_a_plain_loop_says_and_proven(monkeypatch, vectors, begins, steps, is_anew):
     with TemporaryDirectory() as root, monkeypatch.context() as patch:

@@ -35,7 +35,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(layout=st.sampled_from(LAYOUTS), begins=st.integers(5, 20), steps=STEPS)
 def test_it_is_as_a_plain_loop_says(monkeypatch, killer, layout, begins, steps):
     with TemporaryDirectory() as root, monkeypatch.context() as patch:

@@ -148,14 +148,14 @@ def to_depths(shallow: int, deep: int, *course: bool | int) -> list[object]:
 @pytest.mark.parametrize(
     ("uses_dataframe", "partitions", "depth", "is_patient", "reads_ahead"),
     [
-        *to_depths(16, 18, False, 1, True, False),
-        *to_depths(16, 18, True, 1, True, False),
-        *to_depths(11, 12, False, 2, True, False),
-        *to_depths(11, 13, False, 1, False, False),
-        *to_depths(11, 13, True, 1, False, False),
-        *to_depths(11, 12, False, 1, True, True),
-        *to_depths(9, 10, False, 2, True, True),
-        *to_depths(8, 10, False, 1, False, True),
+        *to_depths(15, 18, False, 1, True, False),
+        *to_depths(15, 18, True, 1, True, False),
+        *to_depths(10, 12, False, 2, True, False),
+        *to_depths(10, 13, False, 1, False, False),
+        *to_depths(10, 13, True, 1, False, False),
+        *to_depths(10, 12, False, 1, True, True),
+        *to_depths(8, 10, False, 2, True, True),
+        *to_depths(7, 10, False, 1, False, True),
     ],
 )
 def test_whatever_is_answered(
