@@ -8,6 +8,7 @@ from kgs_core.group.membership.member import Facts
 from kgs_core.group.membership.membership import FULL_EVERY_S
 from kgs_core.group.protocol import Heartbeat, Report
 from kgs_core.group.protocol.codec import encode
+from kgs_core.group.protocol.parts import FlatOut, WorkDone
 from tests.core.group.membership.membership_words import A, B, C, act, gives, reading, said
 
 
@@ -55,6 +56,12 @@ def test_facts_are_reported_of_owned_partitions_only():
     facts = Facts({A: "poison", C: "old"}, {A: 7, B: 8, C: 9}, 1e6)
     _, report = said(reading(A, B).noted(facts), 1)
     assert (report.stopped, report.positions, report.bytes_per_s) == ({A: "poison"}, {A: 7, B: 8}, 1e6)
+
+
+def test_a_full_report_has_the_work_done_what_is_read_flat_out_and_the_age_of_the_batch():
+    facts = Facts(work=WorkDone(commits=3), flat_out=FlatOut(92.0, 300.0, 0.0, 1000, 100, {"t": 100}))
+    _, report = said(act(reading(A).noted(facts).began(10).received([gives(6, A, B)], 12), 12), 14)
+    assert (report.work, report.flat_out, report.batch_age_s) == (facts.work, facts.flat_out, 4)
 
 
 def test_which_topics_are_bad_is_news_and_how_bad_is_not():
