@@ -6,6 +6,7 @@ a seed. It reads the checkout by links, and writes below build/mutants only: who
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -26,6 +27,8 @@ ROOMS = (
     *("packing", "planning", "group/controller", "group/view", "group/membership", "group/protocol"),
     *("ingest/round", "lake/rule", "monitor/speeds"),
 )
+MORE_TESTS = {"group/view": ["tests/core/group/controller"]}
+"""Tests of another room that a room's functions are tested by."""
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "mutants"
 COLUMNS = ("killed", "survived", "timed out", "unknown")
@@ -46,7 +49,7 @@ SETTINGS = """
 source_paths = ["kgs_core"]
 only_mutate = ["kgs_core/{room}/*"]
 also_copy = ["docs"]
-pytest_add_cli_args_test_selection = ["tests/core/{room}"]
+pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = [
   "-m", "not system and not slow", "-p", "no:cacheprovider", "--hypothesis-profile=mutants",
   "--deselect=tests/core/packing/test_custom.py",
@@ -82,7 +85,9 @@ def prepared(room: str) -> Iterator[None]:
     folder.mkdir(parents=True)
     for name in ("kgs_core", "tests", "docs"):
         (folder / name).symlink_to(ROOT / name)
-    (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + SETTINGS.format(room=room))
+    tests = [f"tests/core/{room}", *MORE_TESTS.get(room, ())]
+    more = SETTINGS.format(room=room, tests=json.dumps(tests))
+    (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text() + more)
     reset_config()
     with contextlib.chdir(folder):
         yield
