@@ -1,4 +1,4 @@
-"""Chance of what goes wrong, and how often; everything random comes from one generator that is handed in."""
+"""Chance of each fault. All randomness comes from one generator, which the caller passes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """Likelihood of each fault where it could happen; 0: never, 1: always.
+    """Likelihood of each fault where it could happen; 0: never, 1: always. `storm.TROUBLE` has those of storms.
 
     Attributes:
         late: a reader sees only a part of what is there.
         doubled: a reader sees once more what it has seen.
-        report_lost: a report is not appended, and the consumer is told that nobody knows.
-        report_unsure: it is appended, and the consumer is told that nobody knows.
-        write_lost: the controller's transaction is aborted, and it is told that nobody knows.
-        write_unsure: it is committed, and the controller is told that nobody knows.
-        write_hangs: it is decided and ends only when the next controller fences; nobody is told.
-        write_torn: Kafka leaves it open in some partitions, where it is aborted later; nobody is told.
+        report_lost: a report is not appended, and the consumer gets an unknown outcome.
+        report_unsure: it is appended, and the consumer gets an unknown outcome.
+        write_lost: the controller's transaction is aborted, and it gets an unknown outcome.
+        write_unsure: it is committed, and the controller gets an unknown outcome.
+        write_hangs: it is decided, but ends only when the next controller fences; the outcome is unknown.
+        write_torn: Kafka leaves it open in some partitions, and aborts it there later; the outcome is unknown.
         unanswered: Kafka does not answer a fence or a read.
         start_refused: the fleet starts nothing.
         start_fails: a process ends before it reports.

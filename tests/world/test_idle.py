@@ -14,8 +14,8 @@ READ = 3
 RECORD = TopicPartition("t", 0)
 
 
-def falls_asleep(world):
-    return world.until(lambda: world.sleeps() and world.is_at_rest(), 200)
+def falls_asleep(world, go_on=None):
+    return world.until(lambda: world.sleeps() and world.is_at_rest(), 200, go_on)
 
 
 def sleeps_began(world):
@@ -50,7 +50,7 @@ def test_whatever_goes_wrong_it_sleeps_when_all_is_read_and_wakes_for_one_record
     storm.quiet()
     if not world.load.speeds:
         return
-    falls_asleep(world)
+    falls_asleep(world, storm.calm_round)
     assert len(world.fleet.living()) == spares
     before = len(world.topics.history)
     world.rounds(3 * LOOK)
@@ -58,7 +58,7 @@ def test_whatever_goes_wrong_it_sleeps_when_all_is_read_and_wakes_for_one_record
     world.topics.write(min(world.load.speeds))
     world.until(lambda: not world.sleeps(), AWAKE)
     world.until(lambda: not world.unread(), READ if spares else 2 * READ)
-    falls_asleep(world)
+    falls_asleep(world, storm.calm_round)
     check_sleeps(world, idle_after_s)
     assert forbidden(world) == [], storm.done
 

@@ -82,8 +82,8 @@ class World:
 
     def sleeps(self) -> bool:
         """Whether the newest Target lets everybody sleep."""
-        target = self.controller.state.target
-        return target is not None and target.idle is not None
+        target = self.view().target
+        return target is not None and target.message.idle is not None
 
     def round(self) -> None:
         """A second goes by, and everybody has a turn."""
@@ -99,8 +99,8 @@ class World:
         for _ in range(count):
             self.round()
 
-    def until(self, is_so: Callable[[], bool], most: int) -> int:
-        """Rounds until something is so: how many it took.
+    def until(self, is_so: Callable[[], bool], most: int, go_on: Callable[[], object] | None = None) -> int:
+        """Rounds until something is so: how many it took; `go_on` makes one.
 
         Raises:
             TimeoutError: it is not so after `most` rounds.
@@ -108,8 +108,12 @@ class World:
         for count in range(most + 1):
             if is_so():
                 return count
-            self.round()
-        raise TimeoutError(f"not so after {most} rounds, at {self.clock.now:g} s")
+            (go_on or self.round)()
+        living = sum(controller.lives for controller in self.controllers)
+        raise TimeoutError(
+            f"not so after {most} rounds, at {self.clock.now:g} s: {living} controllers live, at rest: "
+            f"{self.is_at_rest()}, unread: {self.unread()}, newest Target: {self.view().target}"
+        )
 
     def look(self) -> None:
         """See whether all that must hold does."""
