@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from tests.combinations.case import FIELD_FORMATS, Rule
+from tests.combinations.case import FIELD_FORMATS, REGISTRY_FORMATS, Rule
 from tests.combinations.rules import newest_key, sides_of
 from tests.combinations.stand_ins import MemoryKafka
 from tests.combinations.values import Message, is_good, masked, row_of
@@ -143,7 +143,7 @@ class Judge:
         if rows and not any(good is not False for good in goods.values()):
             yield "is a row, and bad"
         if letters:
-            if self._rule.format in ("raw", "string", "json") and all(goods.values()):
+            if self._rule.format not in REGISTRY_FORMATS and all(goods.values()):
                 yield f"is a dead letter, and good: {letters[0]['error']}"
             yield from self._of_letter(message, letters[0])
         if rows and None not in goods.values():

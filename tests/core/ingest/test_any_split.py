@@ -42,7 +42,7 @@ PARTITIONS = 3
 CODE = 20  # of an error, in front of its reason
 TOO_LATE_MS = 2**60  # no column takes it
 PARTITIONED = {"partition_by": ["day(_timestamp)"]}
-OF_REGISTRY = [name for name in VALUES if FORMATS[name].columns_of is not None]
+OF_REGISTRY = [name for name, each in FORMATS.items() if each.columns_of is not None]
 RECORDS = st.lists(st.tuples(st.integers(0, 3_000), st.integers(0, PARTITIONS - 1)), max_size=24)
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=4)
 
@@ -92,7 +92,7 @@ def world_of(name: str) -> Iterator[TopicWorld]:
         yield TopicWorld(job, registry, value)
 
 
-@pytest.fixture(scope="module", params=VALUES)
+@pytest.fixture(scope="module", params=FORMATS)
 def world(request):
     with world_of(request.param) as found:
         yield found

@@ -1,4 +1,4 @@
-"""What strikes the group, at random from a seed: each fault begins, lasts a while, and is healed."""
+"""Random faults of a group, by seed: each begins, lasts a while, and is healed."""
 
 import time
 from collections import Counter
@@ -24,14 +24,15 @@ Strike = Callable[["Nemesis"], "Heal | None"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that can happen.
+    """One fault.
 
     Attributes:
-        subject: what it strikes, as a name for several.
-        lasts_s: from and to; of what `strike` gives an end to.
-        fits: whether it can happen on this stage at all.
-        alone: faults with the same word here are never there at a time; empty: any number of them.
-        excused_s: nobody can be asked to read while it lasts, and so long after it; None: they can.
+        strike: returns the function that ends it; None: it is over at once.
+        subject: what it strikes, a name that several faults share.
+        lasts_s: least and greatest duration, if `strike` returned an end.
+        fits: whether it can happen on this stage.
+        alone: faults with the same word here never overlap; empty: this one may overlap any.
+        excused_s: unread partitions are no problem while it lasts, and for so long after it; None: they are.
     """
 
     strike: Strike
