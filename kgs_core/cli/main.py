@@ -90,7 +90,7 @@ class _Commands(UserDict[str, Any]):
 )
 @click.version_option(package_name="kgs")
 def cli(log_level: str) -> None:
-    """Kafka topics into Delta Lake tables, exactly once, with as few PySpark consumers as the load needs."""
+    """Stream Kafka topics into Delta Lake tables, exactly once, with as few PySpark consumers as the load needs."""
     crash_plan()  # one that cannot be carried out is refused before anything is started
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("kgs_core").setLevel(log_level.upper())

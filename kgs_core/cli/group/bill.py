@@ -27,13 +27,11 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
 @click.command()
 @config_option
 @click.option("--day", metavar="YYYY-MM-DD", help="A day, UTC.  [default: yesterday]")
-@click.option("--since", metavar="TIME", help="From when on instead, e.g. 2026-11-15T08:00; UTC without an offset.")
-@click.option("--until", metavar="TIME", help="Until when, as --since.  [default: now]")
+@click.option("--since", metavar="TIME", help="Start, instead of --day: 2026-11-15T08:00; UTC without an offset.")
+@click.option("--until", metavar="TIME", help="End, as --since.  [default: now]")
+@click.option("--month", metavar="YYYY-MM", help="The days of a month, a line each, from kept bills and topics.")
 @click.option(
-    "--month", metavar="YYYY-MM", help="The days of a month at a glance, from bills that are kept and topics."
-)
-@click.option(
-    "--from", "from_file", type=named_path, metavar="FILE", help="A recorded load, as of kgs simulate --speeds."
+    "--from", "from_file", type=named_path, metavar="FILE", help="A recorded load, as in kgs simulate --speeds."
 )
 @click.option(
     "--interval",
@@ -41,12 +39,12 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
     type=click.FloatRange(0.1, 86_400),
     default=60.0,
     metavar="SECONDS",
-    help="How long a measurement lasts: one a minute is kept.",
+    help="How long a measurement lasts; topics keep one a minute.",
 )
 @click.option(
     "--price",
     type=click.FloatRange(0, MAX_PRICE),
-    help="Of a consumer for an hour, instead of bill.price_per_consumer_hour.",
+    help="Price of one consumer for an hour, instead of bill.price_per_consumer_hour.",
 )
 @click.option(
     "--p99",
@@ -59,7 +57,7 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
     "--capacity",
     type=click.FloatRange(1, MAX_CAPACITY),
     metavar="BYTES_PER_S",
-    help="C, instead of packing.packing_capacity_bytes_per_s; with --from it makes a configuration unnecessary.",
+    help="C, instead of packing.packing_capacity_bytes_per_s; with --from no configuration is needed.",
 )
 @click.option(
     "--consumer-capacity",
@@ -68,18 +66,20 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
     help="What a consumer reads flat out.  [default: packing.consumer_capacity_bytes_per_s; 133 % of --capacity]",
 )
 @click.option(
-    "--keep", is_flag=True, help="Keep the bill of the day beside the tables, as Dagster does: topics forget."
+    "--keep",
+    is_flag=True,
+    help="Store the day's bill in the lake, as Dagster does: topics keep their data for a limited time.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--plot", "plot_file", type=_FILE, metavar="FILE", help="Draw it: .svg or .png.")
+@click.option("--plot", "plot_file", type=_FILE, metavar="FILE", help="Plot the bill: .svg or .png.")
 @click.pass_context
 def bill(context: click.Context, /, **options: Any) -> None:
-    """Show what a group's consumers have used, and what its load would have taken otherwise.
+    """Show what a group's consumers used, and what alternatives would have used for the same load.
 
-    Consumer-hours, moves and what they cost are taken from the consumers' reports. Beside them stands what the load
-    that was recorded then takes by the latency model (see kgs simulate): with the group's own algorithm, with Kafka's
-    own assignment and as few consumers as will do, with KEDA, and with MWF, all at the same p99 latency. What the
-    topics do not hold any more is said to be unknown. Changes nothing, but for --keep.
+    Consumer hours, moves and their cost come from the consumers' reports. The recorded load is replayed through the
+    latency model (see kgs simulate) with the group's own algorithm, Kafka's own assignment, KEDA and MWF, each with as
+    few consumers as reach the same p99 latency. What the topics no longer hold is shown as unknown. Changes nothing
+    except with --keep.
 
     \b
     kgs bill                                     yesterday

@@ -26,15 +26,15 @@ _MB = 1e6
     "--seconds",
     type=click.FloatRange(min=1),
     default=60.0,
-    help="How long to read. A backlog that ends sooner is read again, into new tables.",
+    help="How long to read. If the backlog ends sooner, it is read again, into new tables.",
 )
-@click.option("--json", "json_", is_flag=True, help="JSON, with every cycle's figures, instead of text.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON, with the figures of every cycle, instead of text.")
 def capacity(*, config_file: Path, seconds: float, json_: bool) -> None:
-    """Measure what one consumer can read: bytes/s as the log stores them, flat out against the backlog.
+    """Measure what one consumer can read at full speed from a backlog, in bytes/s as the log stores them.
 
     Reads the configured topics from their start into tables in a folder _kgs_capacity_... under the lake's root, which
-    it removes at the end. Tables, positions and offsets of the group stay untouched. Prints the most frequent rate of
-    its cycles, and the settings that follow from it.
+    it removes at the end. Tables, positions and offsets of the group stay untouched. Prints the most frequent rate
+    of its cycles, and the setting for kgs.yaml.
     """
     settings = settings_of(config_file)
     from kgs_core.cli.progress import progress_bar

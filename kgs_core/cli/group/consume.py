@@ -13,18 +13,20 @@ from kgs_core.model import ConsumerId
 @click.command()
 @config_option
 @click.option("--id", "consumer", type=click.IntRange(min=1), required=True, help="Number of this consumer, from 1.")
-@click.option("--share", help="1/2 for the first of two equal shares of every topic that the configuration names.")
+@click.option(
+    "--share", help="Read without a controller: 1/2 for the first of two equal shares of every configured topic."
+)
 @click.option(
     "--status",
     "status_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="JSON file, replaced every second: partitions, bytes/s, what is stopped and why.",
+    help="JSON file, replaced every second: partitions, bytes/s, stopped partitions with reasons.",
 )
 @click.option(
     "--end-with",
     type=click.IntRange(min=1),
     metavar="PID",
-    help="End as on SIGTERM when the process PID of this machine is gone.",
+    help="End, as on SIGTERM, when process PID on this machine is gone.",
 )
 def consume(
     config_file: Path,
@@ -33,13 +35,13 @@ def consume(
     status_file: Path | None,
     end_with: int | None,
 ) -> None:
-    """Read partitions into the lake, exactly once, until interrupted: the controller's choice, or a fixed share.
+    """Read partitions into the lake, exactly once, until interrupted: those the controller assigns, or a fixed share.
 
-    Without --share it joins the group: it owns what the controller gives it, hands over what the controller takes away,
-    and reads on while no controller runs.
+    Without --share the consumer joins the group: it owns the partitions that the controller assigns, hands over those
+    that the controller revokes, and keeps reading while no controller runs.
 
-    Positions come from the lake alone, so the command may be killed at any moment and started again, even twice at
-    once: nothing is committed a second time. SIGTERM and Ctrl-C end it after the batch in flight.
+    Positions come from the lake alone: you may kill the command at any moment and restart it, even twice at once, and
+    nothing is committed a second time. SIGTERM and Ctrl-C end it after the batch in flight.
     """
     fixed = None if share is None else parse_share(share)
     settings = settings_of(config_file)

@@ -19,7 +19,7 @@ from kgs_core.fleet.fleets import FLEETS
     "--log-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=None,
-    help="Folder for the consumers' logs, consumer-N.log each; made if it is missing.  [default: logs beside the "
+    help="Folder for the consumers' logs, consumer-N.log; created if missing.  [default: logs beside the "
     "configuration]",
 )
 @click.option(
@@ -30,26 +30,26 @@ from kgs_core.fleet.fleets import FLEETS
 @click.option(
     "--end-consumers",
     is_flag=True,
-    help="On SIGTERM or Ctrl-C, also drain and end all consumers; a second signal kills them. Else they keep running.",
+    help="On SIGTERM or Ctrl-C, also drain and end all consumers; a second signal kills them.",
 )
 @click.option(
     "--end-now",
     is_flag=True,
-    help="Start no controller: only end the consumers, as --end-consumers does. For when no controller runs; one that "
-    "does starts them again, unless `kgs stop` came before.",
+    help="Start no controller; only end the consumers, as --end-consumers does. A running controller would start them "
+    "again, unless `kgs stop` came before.",
 )
 @click.option(
     "--end-with",
     type=click.IntRange(min=1),
     metavar="PID",
-    help="End, with all consumers started from here on, when the process PID of this machine is gone.",
+    help="End, with all consumers that this controller started, when process PID on this machine is gone.",
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="Also give out the group's metrics, as `kgs metrics` does; 0: at a free port.  [default: no]",
+    help="Also serve the group's metrics, as `kgs metrics` does; 0: a free port.  [default: no]",
 )
-@click.option("--metrics-address", default="127.0.0.1", help="Where; 0.0.0.0: everywhere.")
+@click.option("--metrics-address", default="127.0.0.1", help="Address to listen on; 0.0.0.0: all.")
 def control(  # noqa: PLR0913 - one per option
     *,
     config_file: Path,
@@ -63,13 +63,12 @@ def control(  # noqa: PLR0913 - one per option
 ) -> None:
     """Run the group's controller: measure the load, pack, start and end consumers, hand partitions over.
 
-    Needs only Kafka: creates the group's topics if they are missing, publishes measurements as `kgs monitor` does, and
-    keeps no file. It may be killed at any moment: consumers keep reading, and the next controller finds them. `kgs
-    status` shows the group; `kgs pause`, `resume`, `stop` and `replace` tell it what to do.
+    Needs only Kafka: creates missing topics of the group, publishes measurements as `kgs monitor` does, and keeps no
+    file. You may kill it at any moment: consumers keep reading, and the next controller finds them. `kgs status` shows
+    the group; `kgs pause`, `resume`, `stop` and `replace` control it.
 
-    Of several controllers of a group the newest one counts: an older one ends with exit status 3 and must not be
-    started again. SIGTERM and Ctrl-C end the controller alone; the consumers keep reading what they own, until
-    `--end-now` ends them.
+    If a group has several controllers, the newest one counts: an older one ends with exit status 3 and must not be
+    restarted. SIGTERM and Ctrl-C end the controller alone; the consumers keep reading until `--end-now` ends them.
     """
     settings = settings_of(config_file)
     chosen = settings.fleet if fleet is None else fleet

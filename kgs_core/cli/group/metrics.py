@@ -10,15 +10,15 @@ from kgs_core.cli.options import config_option
 
 @click.command()
 @config_option
-@click.option("--once", is_flag=True, help="Print all metrics and end; exit status 1 where nothing could be learned.")
-@click.option("--address", default="127.0.0.1", help="Where to listen; 0.0.0.0: everywhere.")
-@click.option("--port", type=click.IntRange(0, 65535), default=9464, help="0: a free one.")
-@click.option("--every", type=click.FloatRange(1, 3600), default=10.0, help="Seconds between looks.")
-@click.option("--per-partition/--no-per-partition", default=True, help="Up to nine series for each partition.")
+@click.option("--once", is_flag=True, help="Print all metrics once; exit status 1 if nothing could be read.")
+@click.option("--address", default="127.0.0.1", help="Address to listen on; 0.0.0.0: all.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9464, help="Port to listen on; 0: a free port.")
+@click.option("--every", type=click.FloatRange(1, 3600), default=10.0, help="Seconds between readings.")
+@click.option("--per-partition/--no-per-partition", default=True, help="Also up to nine series for each partition.")
 @click.option(
     "--lag-seconds/--no-lag-seconds",
     default=True,
-    help="Ask Kafka for the record at each position, which needs the right to read the topics.",
+    help="Read the record at each position, which needs the right to read the topics.",
 )
 @click.option(
     "--audit-every",

@@ -24,20 +24,20 @@ _WIDTH_IN_LOG = 140
 
 @click.command()
 @config_option
-@click.option("--once", is_flag=True, help="One measurement over a whole window, then end; nothing is published.")
-@click.option("--json", "json_", is_flag=True, help="JSON, one object a line, instead of the table.")
+@click.option("--once", is_flag=True, help="Print one measurement over a whole window and end; publish nothing.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON lines instead of the table.")
 @click.option(
     "--publish/--no-publish",
     default=True,
-    help="Write every measurement to the topic kgs.<group>.monitor.writeSpeed, which is made if it is missing.",
+    help="Write every measurement to the topic kgs.<group>.monitor.writeSpeed, created if missing.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, help="How many partitions are shown.")
+@click.option("--top", type=click.IntRange(min=1), default=20, help="Number of partitions to show.")
 def monitor(*, config_file: Path, once: bool, json_: bool, publish: bool, top: int) -> None:
-    """Show how fast every partition is written: bytes/s as the log stores them, largest first.
+    """Show the write speed of every partition, in bytes/s as the log stores them, largest first.
 
-    Speeds are averages over the last 30 seconds (monitor.window_s); a step of a topic's load is followed at once. An
-    unknown speed shows its reason instead of a number. Reads sizes and offsets, and records only where the cluster does
-    not tell sizes.
+    Speeds are averages over monitor.window_s (30 s by default); a step of a topic's load is followed at once. An
+    unknown speed shows its reason instead of a number. Reads sizes and offsets, and records only if the cluster does
+    not report sizes.
     """
     settings = settings_of(config_file)
     from kgs_core.system.shutdown import stop_on_signals

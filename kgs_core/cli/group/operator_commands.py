@@ -36,7 +36,7 @@ def wait_options(command: F) -> F:
         type=click.FloatRange(min=0, min_open=True),
         default=600.0,
         metavar="SECONDS",
-        help="How long to wait for Kafka and, with --wait, for it to happen. Exit status 1 then; the request stands.",
+        help="How long to wait for Kafka and, with --wait, for the outcome. Then exit status 1; the request stays.",
     )
     return wait(timeout(command))
 
@@ -45,10 +45,10 @@ def wait_options(command: F) -> F:
 @config_option
 @wait_options
 def pause(*, config_file: Path, wait: bool, timeout_s: float) -> None:
-    """Stop all reading until `kgs resume`; processes stay.
+    """Stop all reading until `kgs resume`; consumers keep running.
 
-    Every consumer finishes its batch, lets go of its partitions and stays, so that resuming takes seconds. The request
-    is kept in Kafka: a controller that starts later also obeys it.
+    Every consumer finishes its batch, releases its partitions and keeps running, so that resuming takes seconds. The
+    request is kept in Kafka: a controller that starts later also obeys it.
     """
     asked = "pause: every consumer finishes its batch; then none reads until `kgs resume`, and all processes stay"
     Operator(config_file, wait=wait, timeout_s=timeout_s).set_state(RunState.PAUSED, asked)
@@ -71,7 +71,7 @@ def resume(*, config_file: Path, wait: bool, timeout_s: float) -> None:
 @wait_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def stop(*, config_file: Path, wait: bool, timeout_s: float, yes: bool) -> None:
-    """End all consumers of the group, in order; the controller stays and starts them again at `kgs resume`.
+    """End all consumers of the group; the controller keeps running, and starts them again at `kgs resume`.
 
     Every consumer finishes its batch and ends. Nothing is lost: records that arrive meanwhile stay in Kafka for its
     retention.
@@ -92,7 +92,7 @@ def replace(*, config_file: Path, wait: bool, timeout_s: float) -> None:
     """Replace consumers of another version of kgs or another configuration, one after the other.
 
     The new ones have this installation's version and the configuration given here, which must be the controller's. A
-    spare opens everything before a consumer lets go of it; if it cannot, the replacement stops and reports why. The
+    spare opens every partition before a consumer releases it; if it cannot, the replacement stops and reports why. The
     controller's own sections (packing, membership, monitor) change when `kgs control` is restarted.
     """
     Operator(config_file, wait=wait, timeout_s=timeout_s).replace()
@@ -181,12 +181,12 @@ class Operator:
         try:
             is_heard = hears_controller(self.settings)
         except PortError as e:
-            _say(f"whether a controller runs that does it is not known: {e}")
+            _say(f"it is unknown whether a controller runs: {e}")
             return
         if not is_heard:
             _say(
-                "no controller has measured anything of late: nothing happens until one runs: see whether one does, "
-                f"else start `kgs control`{end_now(desired)}"
+                "no controller has published a measurement recently: nothing happens until one runs: check it, or "
+                f"start `kgs control`{end_now(desired)}"
             )
 
 

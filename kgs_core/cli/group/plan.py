@@ -30,14 +30,14 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
     "--from",
     "from_file",
     metavar="FILE",
-    help='Recorded write speeds, of which the last count: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or '
+    help='Recorded write speeds; the last ones count: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or '
     "CSV with measurement,topic,partition,speed.",
 )
 @click.option(
     "--current",
     metavar="FILE|none",
-    help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller of the group has '
-    "decided last, if there is one; with --from none]",
+    help='Who reads what now, as JSON {topic: {"0": consumer}}.  [default: what the controller decided '
+    "last, if there is one; with --from none]",
 )
 @click.option(
     "--algorithm", metavar="NAME", help=f"Instead of packing.algorithm (default search): {', '.join(ALGORITHMS)}."
@@ -45,14 +45,14 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
 @click.option(
     "--compare",
     type=click.Choice(["all"]),
-    help="Show beside it what the other algorithms would do, and other settings of this one.",
+    help="Also show what the other algorithms, and other settings of this one, would do.",
 )
 @click.option(
     "--group",
     "of_group",
     metavar="NAME",
-    help="For the consumers of another group.id, which kgs need not read by: what each member is given and reads, and "
-    "what a balanced assignment would be. Needs no kgs.yaml with --bootstrap-servers.",
+    help="Any consumer group, also of programs other than kgs: what is written to each member's partitions, what it "
+    "reads, and a balanced assignment. With --bootstrap-servers no kgs.yaml is needed.",
 )
 @bootstrap_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -62,12 +62,12 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
     metavar="BYTES_PER_S",
     help="Instead of packing.packing_capacity_bytes_per_s.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="For nf, ff, bf, wf, which shuffle.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of nf, ff, bf and wf, which shuffle.")
 @click.option(
     "--apply",
     "applies",
     is_flag=True,
-    help="Let the controller pack again, by its own settings, and carry out the result once.",
+    help="Have the controller pack again, by its own settings, and carry out the result once.",
 )
 @click.option("--yes", is_flag=True, help="With --apply: do not ask.")
 @wait_options
@@ -93,18 +93,18 @@ def plan(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Pack the partitions, and show the plan: consumers, loads, moves and their price (Rscore).
 
-    Changes nothing without --apply, which --yes, --wait and --timeout go with.
+    Changes nothing without --apply. --yes, --wait and --timeout need --apply.
 
-    Without --from it measures the write speeds of the topics that the configuration names: over monitor.window_s, or
-    at once where `kgs monitor` publishes. Algorithm and bounds are those of section `packing` of the configuration.
-    Without a capacity there and in --capacity it goes by the group's own, or by a short measurement of this machine.
+    Without --from it measures the write speeds of the configured topics over monitor.window_s, or takes those that
+    `kgs monitor` publishes. Algorithm and bounds come from section `packing` of the configuration. Without a capacity
+    there or in --capacity, the group's learnt capacity counts, or a short measurement of this machine.
 
     \b
     kgs plan --compare all
     kgs plan --group orders-app --bootstrap-servers broker:9092
 
-    The same speeds, current assignment and seed give the same plan, byte for byte with --json: bytes/s are rounded to
-    three decimals there, the Rscore to six.
+    The same speeds, current assignment and seed give the same plan. With --json it is the same byte for byte: bytes/s
+    are rounded to three decimals, the Rscore to six.
     """  # noqa: D301 - \b is click's
     named = given_options(context)
     _check_combination(named, of_group=of_group is not None, applies=applies)

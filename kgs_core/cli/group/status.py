@@ -20,17 +20,17 @@ _WIDTH_IN_LOG = 160
 
 @click.command()
 @config_option
-@click.option("--watch", is_flag=True, help="Again every two seconds, until interrupted.")
-@click.option("--json", "json_", is_flag=True, help="JSON instead of tables; with --watch one object a line.")
+@click.option("--watch", is_flag=True, help="Repeat every two seconds, until interrupted.")
+@click.option("--json", "json_", is_flag=True, help="Print JSON instead of tables; with --watch one object a line.")
 def status(*, config_file: Path, watch: bool, json_: bool) -> None:
     """Show the group: who reads what and who will, each consumer's load, lag and last report, stopped partitions.
 
-    Changes nothing, and works without a controller, which it says then: consumers keep reading what they own. A
-    controller counts as down when no measurement has been published of late (by it or by `kgs monitor`).
+    Changes nothing. Works without a controller, and reports that: consumers keep reading what they own. A controller
+    counts as down if neither it nor `kgs monitor` has published a measurement recently.
 
-    load is the write speed of what a consumer owns, as Kafka stores it; what it reads is counted uncompressed. Ages
-    of reports are told by the broker's clock and this machine's. A narrow terminal shows fewer columns; into a pipe the
-    environment variable COLUMNS counts, without it 160. With --watch a Kafka that is away is waited for.
+    "load" is the write speed of a consumer's partitions, as Kafka stores it; "reads" is uncompressed. Ages of reports
+    compare the broker's clock with this machine's. A narrow terminal shows fewer columns; in a pipe the width is the
+    environment variable COLUMNS, or 160. With --watch the command waits while Kafka is unavailable.
     """
     if not watch:
         found = group_status(config_file)

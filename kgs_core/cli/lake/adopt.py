@@ -49,11 +49,11 @@ class _Options:
 
 @click.command()
 @config_option
-@click.option("--from-group", "old_group", metavar="GROUP", help="The name that this group had before.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's tables. May be repeated.")
-@click.option("--keep-offsets", is_flag=True, help="The topic has moved, and its offsets are the same as they were.")
+@click.option("--from-group", "old_group", metavar="GROUP", help="Previous name of this group.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only tables of this topic. Repeatable.")
+@click.option("--keep-offsets", is_flag=True, help="The topic has moved, and its offsets are unchanged.")
 @click.option(
-    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P continues. May be repeated."
+    "--offset", "given", multiple=True, metavar="TOPIC:P=OFFSET", help="Where partition P continues. Repeatable."
 )
 @click.option(
     "--offsets",
@@ -61,20 +61,19 @@ class _Options:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with TOPIC:P=OFFSET in each line.",
 )
-@click.option("--from-topic-id", "old_id", metavar="ID", help="Which earlier topic id, where the table knows several.")
-@click.option("--yes", is_flag=True, help="Do it; without, it says what it would do.")
+@click.option("--from-topic-id", "old_id", metavar="ID", help="The earlier topic id, if the table has several.")
+@click.option("--yes", is_flag=True, help="Do it. Default: show what would change.")
 def adopt(**options: Any) -> None:
-    """Continue to fill tables that another group name, or this topic in another cluster, has filled until now.
+    """Continue to fill tables under another group name, or from a topic that moved to another cluster.
 
-    A renamed group: `kgs adopt --from-group OLD` with the configuration of the new name makes positions, starts and
-    accepted gaps of OLD its own, table by table; consumers of OLD are refused from then on.
+    A renamed group: `kgs adopt --from-group OLD`, with the configuration of the new name, takes over positions, starts
+    and accepted gaps of OLD, table by table; consumers of OLD are then refused.
 
     A topic that moved to another cluster has a new id there. `kgs adopt --topic T --keep-offsets` (or `--offset` for
     each partition), with the configuration of the new cluster, ends the history under the old id and begins one under
-    the new id: nothing is read again, and nothing is skipped that is not named here. Consumers that run must be
-    started again.
+    the new id. Nothing is read again, and only what the offsets say is skipped. Restart running consumers afterwards.
 
-    Each table changes in one commit; killed in between, the same command again does the rest.
+    Each table changes in one commit; after a kill, run the same command again.
     """
     chosen = _Options(**options)
     settings = settings_of(chosen.config_file)

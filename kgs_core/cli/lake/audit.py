@@ -32,18 +32,18 @@ _DERIVED_ADVICE = "newest rows that are wrong: delete their table: `kgs material
 
 @click.command()
 @config_option
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic's table. May be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only the table of this topic. Repeatable.")
 @click.option(
     "--log/--no-log",
     "with_log",
     default=True,
-    help="Also read the topics, as far as they are still there. Without: Kafka need not run, holes count as lost.",
+    help="Also read what Kafka still has. Without, Kafka need not run, and holes count as lost.",
 )
 @click.option(
     "--values",
     "with_values",
     is_flag=True,
-    help="Also parse the records that the topics still have, and compare the values of rows with them.",
+    help="Also parse the records that Kafka still has, and compare the rows' values with them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
@@ -58,16 +58,22 @@ def audit(
 ) -> None:
     """Check that every record is in its table once: rows against start, position, accepted gaps and Kafka's log.
 
-    Changes nothing, and may run beside consumers. unread: still in Kafka, to be read; no fault. lost: read, but neither
-    row nor dead letter. doubled: more than one row of a record. ahead: rows that the position does not know of.
-    foreign: rows that no record of the topic became. deleted unread: Kafka deleted them before they were read.
-    A table that is missing, though the group has read its topic, is NOT READ.
-    changed, with --values: rows with other values than the rule, as it is now, makes of their records.
-    Newest rows: what the source makes of them as of the position that they are at.
-    With `rows: filter` a missing row is right; with `rows: any` so are several rows of a record.
+    Changes nothing, and may run beside consumers. It reports records as:
+
+    \b
+    unread          still to be read from Kafka; no fault
+    lost            read, but neither a row nor a dead letter; right with `rows: filter`
+    doubled         more than one row of a record; right with `rows: any`
+    ahead           rows beyond the position
+    foreign         rows of no record of the topic
+    deleted unread  Kafka deleted them before they were read
+    changed         with --values: rows that differ from what the current rule makes of their records
+
+    A table is NOT READ if it is missing although the group has read its topic. Tables of newest rows are compared with
+    what their source gives at the same position.
 
     Exit status: 0 nothing found; 1 something found, or not everything could be read; 2 usage or configuration.
-    """
+    """  # noqa: D301 - \b is click's
     if with_values and not with_log:
         raise click.UsageError("--values reads the topics: leave out --no-log")
     with progress_bar("reading logs", Console(stderr=True), "offsets") as advance:

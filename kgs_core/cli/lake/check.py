@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("check", short_help="Try whether a store can hold a lake.")
 def check_group() -> None:
-    """Try what kgs will need."""
+    """Check what kgs needs."""
 
 
 @check_group.command("lake")
@@ -29,11 +29,11 @@ def check_group() -> None:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 def check_lake(*, address: str | None, options: tuple[str, ...], config_file: Path, as_json: bool) -> None:
-    """Try everything that consumers and maintenance ask of a store, in a folder that is removed at the end.
+    """Try everything that consumers and maintenance need from a store, in a folder that is removed at the end.
 
     ADDRESS is a path, s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or
     abfss://container@account.dfs.core.windows.net/prefix; without it, the lake of --config. Takes some seconds. Exit
-    status 1 where something does not work, 3 where rows would be lost.
+    status 1 if something does not work, 3 if rows would be lost.
     """
     from kgs_core.lake.topics.factory import try_store
 

@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 _LOSS = re.compile(r"([a-zA-Z0-9._-]{1,249}):(\d{1,10})=(\d{1,19})-(\d{1,19})")
 _MAX_OFFSET = 2**63 - 1
 _MB = 1_000_000
-_yes_option = click.option("--yes", is_flag=True, help="Do it; without, nothing is recorded.")
+_yes_option = click.option("--yes", is_flag=True, help="Do it. Default: record nothing.")
 
 
 @click.command()
 @config_option
 @click.option(
-    "--table", "tables", multiple=True, metavar="TABLE", help="Only this table (its path in the lake). May be repeated."
+    "--table", "tables", multiple=True, metavar="TABLE", help="Only this table (its path in the lake). Repeatable."
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would end, and what vacuum would remove.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 def maintain(*, config_file: Path, tables: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Compact the lake's tables, and remove what no version of them needs any more.
+    """Compact the lake's tables, and remove what no version of them needs.
 
-    For each table: small files are joined, a checkpoint is written, expired log entries go, and so do files that belong
-    to no version for a week, or as long as the table's property delta.deletedFileRetentionDuration says: replaced ones,
-    and those that killed consumers left. Before that, rows end that are older than `keep` of their rule. Run it every
-    hour; consumers keep running.
+    For each table it removes rows older than the rule's `keep`, joins small files, writes a checkpoint, and removes
+    expired log entries and files that have belonged to no version for a week (the table's property
+    delta.deletedFileRetentionDuration): replaced ones, and those that killed consumers left. Run it every hour;
+    consumers keep running.
 
-    Run it from one place at a time: on a local disk a second one refuses to start; elsewhere nothing holds it back,
-    and both would do the same work (no row is lost by it).
+    Run it from one place at a time. On a local disk a second one refuses to start; in a store both do the same work,
+    and no row is lost.
     """
     settings = settings_of(config_file)
     from kgs_core.lake.topics.maintenance import maintain_lake
@@ -67,12 +67,13 @@ def _line(upkeep: "Upkeep", *, dry_run: bool) -> str:
 @click.argument("loss", metavar="TOPIC:PARTITION=FROM-TO")
 @config_option
 @_yes_option
-@click.option("--even-if-readable", is_flag=True, help="Also pass over records that are still in the log.")
+@click.option("--even-if-readable", is_flag=True, help="Also skip records that are still in the log.")
 def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bool) -> None:
     """Continue at offset TO, and record for good that FROM to TO-1 are not in the table.
 
-    For a partition that is stopped because Kafka deleted records before they were read; the consumer says FROM and
-    TO when it stops, and continues by itself afterwards. FROM must be the table's position. An audit knows of the gap.
+    For a partition that is stopped because Kafka deleted records before they were read. The consumer reports FROM and
+    TO when it stops, and continues by itself afterwards. FROM must be the table's position. `kgs audit` accepts the
+    gap.
     """
     tp, lost = _parse_loss(loss)
     settings = settings_of(config_file)
@@ -91,14 +92,14 @@ def accept_loss(*, loss: str, config_file: Path, yes: bool, even_if_readable: bo
 @config_option
 @_yes_option
 def accept_topic(*, topics: tuple[str, ...], config_file: Path, yes: bool) -> None:
-    """Start over with topics that were deleted and created again, or whose tables are gone.
+    """Start over with topics that were recreated, or whose tables are gone.
 
-    Created again: the table is also filled from the new topic, from its first offsets. Its rows are told from the old
-    ones by their _topic_id.
+    Recreated topic: the same table is filled from the new topic, from its first offsets. _topic_id distinguishes its
+    rows from the old ones.
 
-    Table gone: consumers refuse a topic that the group has read, by its offsets in Kafka, and whose table is missing:
-    the lake may have been moved, or is not mounted. This makes them create a new table and begin as the rule's `start`
-    says. Do not use it if the old table may come back.
+    Table gone: consumers refuse a topic whose table is missing although the group has offsets for it in Kafka: the lake
+    may have been moved, or is not mounted. This command makes them create a new table and begin at the rule's `start`.
+    Do not use it if the old table may come back.
     """
     settings = settings_of(config_file)
     names = ", ".join(topics)

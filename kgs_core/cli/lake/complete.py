@@ -34,7 +34,13 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @click.command()
 @click.argument("tables", metavar="[TABLE]...", nargs=-1)
 @config_option
-@click.option("--at", "moment", metavar="TIME", callback=_moment, help="Whether all before this time is there, UTC.")
+@click.option(
+    "--at",
+    "moment",
+    metavar="TIME",
+    callback=_moment,
+    help="Check whether all records before this time (UTC) are there.",
+)
 @click.option(
     "--wait",
     "timeout_s",
@@ -42,7 +48,7 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
     flag_value=3600.0,
     type=click.FloatRange(0),
     metavar="[SECONDS]",
-    help="With --at: wait until it is, an hour at most where no SECONDS are given.",
+    help="With --at: wait until they are, at most SECONDS (an hour by default).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.pass_context
@@ -57,9 +63,9 @@ def complete(
 ) -> None:
     """Show up to which time every record is in its table (TABLE: path in the lake), by timestamps of records.
 
-    That is the first unread record's time, or now where all is read, less `complete_hours.lateness_s` of the rule (60 s
-    where it has none): so much later than its timestamp a record may come. Of the tables that you name it also says
-    how much later the latest rows really came. Changes nothing; may run beside consumers.
+    That is the time of the first unread record, or now if all are read, less `complete_hours.lateness_s` of the rule
+    (default 60 s): how much later than its timestamp a record may come. For each TABLE it also shows how late the
+    newest rows came. Changes nothing; may run beside consumers.
 
     Exit status: 0 known, with --at complete; 1 not known, not complete, or no table; 2 usage or configuration.
     """

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--key", "keys", multiple=True, help="Records with this key in Kafka, as text. Repeatable.")
 @click.option("--where", help="Records whose rows fulfil an SQL condition, e.g. \"customer = 'c-17'\".")
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--now", is_flag=True, help="Remove from the store at once all files that newer versions have replaced.")
+@click.option("--now", is_flag=True, help="Remove replaced files at once. This breaks readers of older versions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def erase(
     *,
@@ -36,13 +36,12 @@ def erase(
 ) -> None:
     """Erase records from TABLE (its path in the lake), its side tables, dead letters and newest rows, for good.
 
-    By --key it finds dead letters, too; by --where those tables that have the columns of the condition. Files with such
-    rows are replaced. Consumers and upkeep keep running; may be killed and run again, and then ends what it began. An
-    audit knows how many records were erased, and does not take them for lost.
+    --key also finds dead letters; --where applies to the tables that have the columns of the condition. Files with such
+    rows are replaced. Consumers and maintenance keep running. After a kill, run the command again: it finishes what it
+    began. `kgs audit` counts erased records and does not report them as lost.
 
-    Kafka still has the records until its retention ends, and backups of the lake as long as you keep them.
-
-    --now ends whatever still reads an older version of these tables. Without it, `kgs maintain` removes the files.
+    Kafka still has the records until its retention ends, and so have your backups. Without --now, `kgs maintain`
+    removes the replaced files later.
     """
     if bool(keys) == (where is not None):
         raise click.UsageError("give --key or --where")

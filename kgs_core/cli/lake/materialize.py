@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
 def materialize(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> None:
-    """Bring derived tables (`newest_rows` of a rule) up to the tables that they are derived from; all without TABLE.
+    """Update derived tables (`newest_rows` of a rule) from their source tables; all without TABLE.
 
-    Consumers do it while they read; this does it by hand. What is new is told by the log of the append-only table, and
-    merged in one commit with the position in that log. May be killed, run again, and run beside consumers. Kafka is not
-    asked.
+    Consumers do this while they read. Each commit merges new rows of the source table, together with the position in
+    its log. You may kill the command, run it again, and run it beside consumers. It does not need Kafka.
     """
     settings = settings_of(config_file)
     from kgs_core.lake.derived.materialize import materialize_lake

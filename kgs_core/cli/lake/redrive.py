@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     help="Only records of this partition. Repeatable.",
 )
 @click.option(
-    "--since", metavar="TIME", help="Only records written from then on, e.g. 2026-11-15T08:00; UTC without an offset."
+    "--since", metavar="TIME", help="Only records written since then, e.g. 2026-11-15T08:00; UTC without an offset."
 )
 @click.option("--until", metavar="TIME", help="Only records written before then, as --since.")
-@click.option("--dry-run", is_flag=True, help="Only say how many would pass, and why the others do not.")
+@click.option("--dry-run", is_flag=True, help="Only report how many would pass, and why the others do not.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def redrive(*, table: str, config_file: Path, dry_run: bool, as_json: bool, **chosen: Any) -> None:
-    """Parse the dead letters of TABLE (its path in the lake) again by today's rule; what passes becomes rows.
+    """Parse the dead letters of TABLE (its path in the lake) again by the current rule; those that pass become rows.
 
-    For records that were refused by a rule, a parser or a schema that has been fixed since. Each becomes a row once,
-    whether this is killed, run again or run by two at once. Consumers keep running. Kafka is only
-    asked where the rule masks fields. The dead letters stay where they are; an audit knows which have become rows.
+    For records that were refused because of a rule, a parser or a schema that has been fixed. Each becomes a row once,
+    even if the command is killed, repeated or run twice at once. Consumers keep running. It needs Kafka only if the
+    rule masks fields. The dead letters stay; `kgs audit` knows which have become rows.
     """
     settings = settings_of(config_file)
     from kgs_core.ingest.replay.redrive import Redrive

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def register(*, tables: tuple[str, ...], config_file: Path, as_json: bool) -> None:
     """Register the lake's tables in the catalogue of section `catalog`; all without TABLE (its path in the lake).
 
-    What is there at the same place is left, but for columns that have changed; another table of the same name is left
-    alone and named. May be killed, run again, run by two at once, and beside consumers, which know nothing of it; Kafka
-    is not asked. Run it every quarter of an hour. Exit status 1 where a table could not be registered.
+    Existing entries of the same path stay, with their columns updated; another table of the same name is left alone and
+    reported. You may kill the command, run it again, twice at once, and beside consumers. It does not need Kafka. Run
+    it every quarter of an hour. Exit status 1 if a table could not be registered.
     """
     settings = settings_of(config_file)
     from kgs_core.catalog.registration import register_lake

@@ -24,33 +24,31 @@ _KEY_PREFIX = str(TopicRule.model_fields["key_prefix"].default)
 
 @click.group("schema")
 def schema_group() -> None:
-    """Columns for a topic's rule."""
+    """Propose columns for a topic's rule."""
 
 
 @schema_group.command("topic")
 @click.argument("topic")
 @config_option
 @bootstrap_option
-@click.option("--records", type=click.IntRange(1, 1_000_000), default=1000, help="How many to look at, at most.")
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10.0, help="How long to read, at most.")
+@click.option("--records", type=click.IntRange(1, 1_000_000), default=1000, help="Read at most so many records.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10.0, help="Read for at most this time.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def schema_topic(
     topic: str, *, config_file: Path, bootstrap_servers: str | None, records: int, seconds: float, as_json: bool
 ) -> None:
     """Propose `schema` for TOPIC from its newest records, which are JSON objects. Paste it into the rule and check it.
 
-    Where all of their keys are also JSON objects, `key_schema` is proposed likewise; take it if you want these columns.
+    If all keys are also JSON objects, it proposes `key_schema` too; take it if you want these columns. For changes of a
+    database's table by Debezium, it also proposes `newest_rows`. If the topic's rule has a format with a registry, it
+    prints the columns of the registry's schema instead.
 
     A whole number becomes long, one with a fraction double; texts that are all dates or times become date or timestamp;
-    an object of ever other fields becomes a map. A field that was null only, or whose kinds differ, gets no type: it is
-    named below with what to do. Last comes how many of the records would be rows with these columns, and why the others
-    would be bad.
+    an object whose fields always differ becomes a map. A field that was always null, or of several types, gets no type;
+    a line below says what to do. The last lines say how many records would become rows with these columns, and why the
+    others would be bad.
 
-    Of a topic with changes of a database's table, by Debezium, `newest_rows` is proposed too.
-
-    Where the topic's rule has a format with a registry, its columns are printed as the registry's schema makes them.
-
-    It reads without a group and changes nothing, the configuration neither. Rules of that need not be finished.
+    It reads without a group and changes nothing. Rules of the configuration may be incomplete.
     """
     settings = broker_settings(config_file, bootstrap_servers)
     found = _of_registry(settings, topic)
@@ -78,10 +76,8 @@ def schema_topic(
         for line in (*_lines(topic, sample, proposal), *_key_lines(proposal, of_keys), *_newest_lines(newest)):
             click.echo(line)
         if changes and not has_keys:
-            click.echo(
-                "# These are changes of a database's table without a primary key: no second table can follow it,"
-            )
-            click.echo("# unless Debezium is told of a key by message.key.columns (docs/follow-a-database.md).")
+            click.echo("# These are changes of a database's table without a primary key: no second table can follow it")
+            click.echo("# unless Debezium's message.key.columns names a key (docs/follow-a-database.md).")
 
 
 def _of_registry(settings: Settings, topic: str) -> dict[str, str] | None:

@@ -48,13 +48,13 @@ LAKES = {
 
 @click.command()
 @click.argument("name", type=click.Choice(list(_NAMES)), default=CONFIGURATION)
-@click.option("--all", "has_all", is_flag=True, help="Every setting of kgs.yaml, explained, with its default.")
-@click.option("--store", type=click.Choice(list(LAKES)), help="The smallest kgs.yaml for a lake in this store.")
+@click.option("--all", "has_all", is_flag=True, help="Print every setting of kgs.yaml, explained, with its default.")
+@click.option("--store", type=click.Choice(list(LAKES)), help="Print the smallest kgs.yaml for a lake in this store.")
 def example(name: str, *, has_all: bool, store: str | None) -> None:
-    """Print a file to start from. `kgs example` is the smallest kgs.yaml; `kgs init` writes one for your topics.
+    """Print a file to start from: by default the smallest kgs.yaml. `kgs init` writes one for your topics.
 
-    dagster.yaml has settings for a Dagster instance on one machine (it belongs into DAGSTER_HOME), workspace.yaml is
-    what `dagster dev -w` loads. rules.yaml has alerts for Prometheus, dashboard a dashboard for Grafana, as JSON.
+    dagster.yaml has settings for a Dagster instance on one machine (put it into DAGSTER_HOME), workspace.yaml is for
+    `dagster dev -w`, rules.yaml has alerts for Prometheus, and dashboard is a dashboard for Grafana, as JSON.
     """
     if has_all and name != CONFIGURATION:
         raise ConfigError([f"--all: goes with {CONFIGURATION}: leave it out for {name}"])

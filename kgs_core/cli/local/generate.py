@@ -38,7 +38,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     metavar="HH:MM",
     help="Time of that day in New York to start at.",
 )
-@click.option("--seconds", type=_ABOVE_0, help="Stop after so many seconds of the clock. Default: when interrupted.")
+@click.option("--seconds", type=_ABOVE_0, help="Stop after so many real seconds. Default: run until interrupted.")
 @click.option(
     "--tally",
     "tally_file",
@@ -49,7 +49,7 @@ _ABOVE_0 = click.FloatRange(min=0, min_open=True)
     "--save-speeds",
     "speeds_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Produce nothing: write the load there instead, write speeds of every 5 s, for `kgs simulate --speeds`. With "
+    help="Produce nothing: write the load's write speeds, every 5 s, to FILE, for `kgs simulate --speeds`. Needs "
     "--seconds.",
 )
 def generate(  # noqa: PLR0913 - one per option
@@ -66,8 +66,8 @@ def generate(  # noqa: PLR0913 - one per option
 
     Every aircraft in the air reports its position to flights.ewr, flights.jfk or flights.lga, keyed by tail number;
     the weather of the three airports goes to flights.weather. Flights, delays and weather are measured; the positions
-    between two airports are interpolated. At the default pace the peak is about 2 MB/s uncompressed and the night
-    nearly nothing. Topics that are missing are created, with 8 partitions each.
+    between two airports are interpolated. At the default pace the load peaks at about 2 MB/s uncompressed, and
+    is close to zero at night. Missing topics are created, with 8 partitions each.
 
     SIGINT or SIGTERM ends the replay after the outstanding records are acknowledged.
     """

@@ -34,10 +34,10 @@ _NEXT = """Check it, then run
 )
 @new_config_option
 def init(*, topics: tuple[str, ...], bootstrap_servers: str, group: str, lake: str, config_file: Path) -> None:
-    """Write a small kgs.yaml for these topics, by default all that there are, from what their newest records hold.
+    """Write a small kgs.yaml for these topics (default: all), from what their newest records hold.
 
-    A topic of JSON objects gets the columns that `kgs schema topic` proposes, one of texts the format string, any other
-    one raw. It never overwrites a file, and changes nothing else.
+    A topic of JSON objects gets the columns that `kgs schema topic` proposes, a topic of texts the format string, any
+    other topic raw. It never overwrites a file, and changes nothing else.
     """
     if config_file.exists():
         raise ConfigError([f"{config_file}: is there already: move it away, or name another file by --config"])

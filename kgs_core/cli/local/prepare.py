@@ -6,12 +6,12 @@ import click
 
 
 @click.command()
-@click.option("--broker/--no-broker", default=True, help="Whether to download the embedded broker too.")
+@click.option("--broker/--no-broker", default=True, help="Also download the embedded broker.")
 def prepare(*, broker: bool) -> None:
-    """Make what is made once on a machine: the embedded broker, archives of its classes and of Spark's, compiled code.
+    """Prepare a machine: download the embedded broker, archive its classes and Spark's, compile code.
 
-    All is kept in the cache directory (KGS_CACHE, default ~/.cache/kgs). With its archive a consumer's Spark starts in
-    about half the time; run this when building an image or a machine.
+    Everything goes into the cache directory (KGS_CACHE, default ~/.cache/kgs). A consumer's Spark then starts in about
+    half the time; run this when you build an image or a machine.
     """
     from kgs_core.accel.compiled import LOOPS, machine_code
     from kgs_core.embedded_kafka.cluster import prepare_kafka

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from kgs_core.simulation.comparison import Replayed
 
 
-@click.command(short_help="What algorithms, and Kafka without them, would have cost on a load.")
+@click.command(short_help="Replay a load through packing algorithms, and Kafka without them: consumers, Rscore, moves.")
 @click.option(
     "--algorithm",
     "algorithms",
     multiple=True,
     metavar="NAME[,NAME...]|all",
-    help=f"Which to replay: {', '.join(ALGORITHMS)}. Several with commas, blanks or by repetition; "
+    help=f"Algorithms to replay: {', '.join(ALGORITHMS)}. Separate several by commas or blanks, or repeat; "
     "keep and search also with a setting: search@0.8.  [default: all; with --front none]",
 )
 @click.argument("more_algorithms", nargs=-1, metavar="[NAME]...")
 @click.option("--partitions", type=click.IntRange(1, 1_000_000), default=200)
-@click.option("--topics", type=click.IntRange(1, 100_000), default=2, help="They share the partitions.")
+@click.option("--topics", type=click.IntRange(1, 100_000), default=2, help="Topics that share the partitions.")
 @click.option(
     "--delta",
     "deltas",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 )
 @click.option("--steps", type=click.IntRange(0, 1_000_000), default=500, help="Measurements after the first.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, help="First or only seed.")
-@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="How many seeds: means and ranges.")
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, help="Number of seeds; shows means and ranges.")
 @click.option(
     "--speeds",
     "speeds_file",
@@ -59,12 +59,8 @@ if TYPE_CHECKING:
     help='A recorded load instead: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or CSV with '
     "measurement,topic,partition,speed.",
 )
-@click.option(
-    "--since", metavar="TIME", help="A load that `kgs monitor` published: from when on, e.g. 2026-11-15T08:00."
-)
-@click.option(
-    "--until", metavar="TIME", help="Until when, as --since; without an offset both are in UTC.  [default: now]"
-)
+@click.option("--since", metavar="TIME", help="Start of a load that `kgs monitor` published, e.g. 2026-11-15T08:00.")
+@click.option("--until", metavar="TIME", help="End, as --since; without an offset both are in UTC.  [default: now]")
 @click.option(
     "--unit-capacity",
     type=float,
@@ -80,26 +76,25 @@ if TYPE_CHECKING:
     metavar="BYTES_PER_S",
     help="What a consumer reads flat out; in the unit of --capacity, else of the speeds.  [default: 133 % of C]",
 )
-@click.option("--latency", is_flag=True, help="Also how late data is read, by the latency model.")
+@click.option("--latency", is_flag=True, help="Also show how late data is read, by the latency model.")
 @click.option(
     "--baseline",
     "baselines",
     multiple=True,
     metavar="NAME[,NAME...]",
-    help=f"Beside them Kafka without a packer: {baseline_help()}.",
+    help=f"Also replay Kafka without a packer: {baseline_help()}.",
 )
 @click.option(
     "--orders",
     type=click.IntRange(0, 1000),
     default=0,
     help=f"{', '.join(each.usage for each in BASELINES.values() if each.shuffled)} also with so many shuffled orders "
-    "of the partitions: the range that luck has.",
+    "of the partitions, to show the range of luck.",
 )
 @click.option(
     "--front",
     is_flag=True,
-    help="Also `search` along its front: what one consumer is worth, from any price (fewest consumers) to little "
-    "(fewest moves), each as search@SETTING.",
+    help="Also replay `search` along its front, as search@SETTING: from fewest consumers to fewest moves.",
 )
 @click.option(
     "--interval",
@@ -112,11 +107,11 @@ if TYPE_CHECKING:
 @click.option(
     "--cbs/--no-cbs",
     default=True,
-    help="Replay all twelve published algorithms, those not asked for too: CBS compares with the best of them.",
+    help="Always replay all twelve published algorithms: CBS compares with the best of them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option(
-    "--plot", "plot_file", type=click.Path(path_type=Path), metavar="FILE", help="Draw the comparison: .svg or .png."
+    "--plot", "plot_file", type=click.Path(path_type=Path), metavar="FILE", help="Plot the comparison: .svg or .png."
 )
 @click.option(
     "--results",
@@ -134,24 +129,24 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[MASTER]",
-    help="Run as a Spark job, one task per algorithm and load, on MASTER, else on spark.master of the configuration, "
-    "else on all cores of this machine.",
+    help="Run as a Spark job, one task per algorithm and load, on MASTER (default: spark.master of the configuration, "
+    "or all cores of this machine).",
 )
 @config_option
 @click.pass_context
 def simulate(context: click.Context, /, **options: Any) -> None:
     """Replay a load through packing algorithms: consumers, Rscore, moves, latency, and the bill. Changes nothing.
 
-    The load is generated as the published experiments have it (random walks, in per cent of the packing capacity C),
-    or recorded. Every measurement is packed, beginning with nothing.
+    The load is generated as in the published experiments (random walks, in per cent of the packing capacity C), or
+    recorded. Every measurement is packed, beginning with no assignment.
 
     \b
     CBS          consumers above the best published algorithm's, mean share (cardinal bin score)
     E[R]         mean Rscore: write speed moved / C
-    least        consumers that the load takes whoever reads what: ceil(sum of speeds / C)
-    latency      model: kept partitions stay read, moved ones are unread for 5 s, then catch up
+    least        fewest consumers that the load can need: ceil(sum of speeds / C)
+    latency      model: moved partitions are unread for 5 s, then catch up; the others are always read
 
-    The same options give the same figures to the bit, also with --spark.
+    The same options give exactly the same figures, also with --spark.
 
     \b
     kgs simulate --algorithm all --delta 5 --seeds 5
