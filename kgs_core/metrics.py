@@ -106,7 +106,7 @@ METRICS: dict[str, Metric] = {
         _gauge(
             "kgs_consumer_capacity_bytes_per_second",
             "Capacity of a consumer: kind packing (C of the newest Target), consumer (the limit in use) or "
-            "learnt (the limit by what consumers read flat out; not there while none is learnt).",
+            "learnt (the limit by what consumers read flat out; absent while none is learnt).",
             "Target, kgs.yaml and reports",
             "kind",
         ),
@@ -218,7 +218,7 @@ METRICS: dict[str, Metric] = {
             "Partitions that are written faster than a consumer reads.",
             "monitor.writeSpeed and kgs.yaml",
         ),
-        _gauge("kgs_topics_with_bad_records", "Topics with more bad records than their rule allows.", "reports"),
+        _gauge("kgs_topics_with_bad_records", "Topics of whose newest records more than half are bad.", "reports"),
         _gauge("kgs_controller_up", "1 while measurements are published, else 0.", "monitor.writeSpeed"),
         _gauge("kgs_controller_measurement_age_seconds", "Age of the newest measurement.", "monitor.writeSpeed"),
         _counter(
@@ -253,7 +253,7 @@ METRICS: dict[str, Metric] = {
             "logs of both tables",
             "table",
         ),
-        _gauge("kgs_newest_rows_max_lag_seconds", "What it may be, by max_lag_s.", "kgs.yaml", "table"),
+        _gauge("kgs_newest_rows_max_lag_seconds", "Limit of that lag, by max_lag_s.", "kgs.yaml", "table"),
         _gauge(
             "kgs_audit_findings",
             "Findings of the last audit by kind: lost, doubled, ahead, foreign, deleted unread; contradictions; newest "
