@@ -125,9 +125,9 @@ def lost_runs_sensor(group: GroupConfig) -> dg.SensorDefinition:
         name=f"lost_runs_sensor{group.suffix}",
         minimum_interval_seconds=CLOSE_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Marks runs as over whose process is gone without a word, so that they are started again, and "
-        "ends consumers that do not hear that they shall end. In a cluster run monitoring and Kubernetes do most of "
-        "it, and this deletes the Jobs of runs that are over.",
+        description="Fails runs whose process is gone without an event, so that they are restarted, and kills "
+        "consumers that ignore a request to end. In a cluster, run monitoring and Kubernetes do most of this, and the "
+        "sensor deletes the Jobs of finished runs.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         fleet = DagsterFleet(context.instance, group)

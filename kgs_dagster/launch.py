@@ -268,12 +268,12 @@ class DagsterFleet:
         if in_cluster(self._instance):
             is_asked = run.status is dg.DagsterRunStatus.CANCELING
             is_lost = is_asked and pods_are_gone(api_of(self._instance.run_launcher), run.run_id)
-            return "its pod is gone, and could not say so" if is_lost else None
+            return "its pod is gone, and left no event" if is_lost else None
         process = process_of(run.tags)
         if process is not None:
             self._kill_if_deaf(record, process, now)
             where = f"process {process.pid} on {process.host}"
-            return f"{where} is gone, and could not say so" if process.is_gone() else None
+            return f"{where} is gone, and left no event" if process.is_gone() else None
         limit_s = 2 * self._group.settings.membership.start_timeout_s
         if now - record.update_timestamp.timestamp() > limit_s:
             return f"launched, but for {limit_s:g} s (2 x start_timeout_s) no process of it has been heard of"

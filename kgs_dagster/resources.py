@@ -29,28 +29,27 @@ class RebalanceConfig(dg.Config):
     """Configuration of a rebalance run; by hand, all of it can be left out."""
 
     measurement_offset: int | None = Field(
-        default=None, description="Of the measurement in monitor.writeSpeed to pack by. None: the newest, or its own."
+        default=None,
+        description="Offset of the measurement in monitor.writeSpeed to pack by. None: the newest, or its own.",
     )
-    reason: str = Field(default="asked for by hand", description="Why it was asked for.")
-    attempt: int = Field(default=1, description="1, and one more for each run before it that failed.")
+    reason: str = Field(default="asked for by hand", description="Why the run was requested.")
+    attempt: int = Field(default=1, description="1, plus the number of failed runs before it.")
     applies_plan: bool = Field(
         default=True,
-        description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as the "
-        "sensor asks for.",
+        description="Carry out what the packer wants, as `kgs plan --apply` does. False: only what is due, as "
+        "requested by the sensor.",
     )
-    packs: bool = Field(
-        default=True, description="False: carry out the Target that stands, without looking at any measurement."
-    )
+    packs: bool = Field(default=True, description="False: carry out the present Target, without any measurement.")
     written: int | None = Field(
         default=None,
-        description="Offset of the Target that the sensor has written already, for it could not wait: this run "
-        "continues from there, and records the change. None: this run writes it.",
+        description="Offset of the urgent Target that the sensor has already written: this run continues from "
+        "there, and records the change. None: this run writes it.",
     )
-    report_offset: int | None = Field(default=None, description="Of the newest report that was there, if known.")
-    report_age_s: float = Field(default=0.0, description="How long ago that had come.")
+    report_offset: int | None = Field(default=None, description="Offset of the newest report at the request, if known.")
+    report_age_s: float = Field(default=0.0, description="Age of that report.")
 
     def reference(self) -> "Reference":
-        """What it refers to of what whoever asked for it has seen."""
+        """The measurement and report that the request refers to."""
         from kgs_core.runtime.rebalance_ports import Reference
 
         return Reference(
@@ -117,7 +116,7 @@ def control_resources(group: GroupConfig, connect: Connect = connect) -> dict[st
 
     @dg.resource(
         config_schema=RebalanceConfig.to_config_schema(),
-        description="The controller of one rebalance run, and what the run is asked for.",
+        description="The controller of one rebalance run, and its request.",
     )
     def rebalance(context: dg.InitResourceContext) -> Iterator[Rebalance]:
         config = RebalanceConfig(**context.resource_config)

@@ -47,10 +47,10 @@ class Turn:
         with self._lock:
             ages = [now - begun for _, begun in self._begun]
             if any(age_s <= HANGS_AFTER_S for age_s in ages):
-                return "the look before this one is not over"
+                return "the previous look is not over"
             if len(ages) >= MOST_HUNG:
                 return (
-                    f"{counted(len(ages), 'look')} hang, since {max(ages):.0f} s: nothing is looked at any more: "
+                    f"{counted(len(ages), 'look')} hang, for {max(ages):.0f} s, so no other begins: "
                     "restart the code location, and see in its log what does not answer"
                 )
             self._begun.append((ticket, now))

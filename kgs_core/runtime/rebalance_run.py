@@ -221,7 +221,7 @@ class RebalanceRun:
             if found is not None and found.age_s <= limit_s:
                 return found
             if wanted is not None:
-                age = "is not there any more" if found is None else f"is {found.age_s:.0f} s old"
+                age = "no longer exists" if found is None else f"is {found.age_s:.0f} s old"
                 _log.warning("measurement %d %s: the newest one counts, or one of its own", wanted, age)
         made = feed.measure()
         if made.age_s > limit_s:

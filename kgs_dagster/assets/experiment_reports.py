@@ -52,12 +52,10 @@ def _summary() -> dg.AssetsDefinition:
         automation_condition=FOLLOWS,
         deps=[PACKING_RUN],
         check_specs=[
-            dg.AssetCheckSpec(
-                COMPLETE, asset=SUMMARY, description="Every algorithm that was run at all was run on every load."
-            )
+            dg.AssetCheckSpec(COMPLETE, asset=SUMMARY, description="Every algorithm with a run has one on every load.")
         ],
         description="All runs side by side: means over seeds for each algorithm and load. CBS compares with the best "
-        "of the twelve published algorithms, and is known where all of them have replayed a load.",
+        "of the twelve published algorithms, and is known if all of them have replayed a load.",
         group_name=GROUP_NAME,
         kinds={"parquet"},
     )
@@ -97,8 +95,8 @@ def _front() -> dg.AssetsDefinition:
         code_version=code_version(),
         automation_condition=FOLLOWS,
         deps=[SUMMARY],
-        description="Consumers against Rscore: the algorithms that none other beats in one without losing in the "
-        "other, for each load, joined by a line; `search` also at several prices of a consumer, as search@0.8. "
+        description="Consumers against Rscore: for each load the algorithms that no other beats in both, joined by "
+        "a line; `search` also at several prices of a consumer, as search@0.8. "
         "Baselines, which overload consumers, are never on it.",
         group_name=GROUP_NAME,
         kinds={"svg"},

@@ -135,7 +135,7 @@ def lake_assets(group: GroupConfig) -> list[dg.AssetSpec]:
                 deps=list(asset.topics),
                 description=words_of(asset.rule)
                 + f"Delta table, filled from {', '.join(sources)} by the consumers of group {group.name}, exactly "
-                "once. Materialized whenever a look finds it caught up, or further than before; observed otherwise.",
+                "once. Materialized when a look finds it caught up or advanced; observed otherwise.",
                 group_name=f"lake{group.suffix}",
                 kinds=table_kinds(group),
                 metadata=table_metadata(group, asset),

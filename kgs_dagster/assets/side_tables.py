@@ -78,7 +78,7 @@ def _side_spec(group: GroupConfig, asset: LakeAsset, route: Route, path: str) ->
         deps=list(asset.topics),
         description=words_of(asset.rule)
         + f"Delta table with the rows whose {route.column} is {values}, filled by the consumers of group {group.name}, "
-        f"exactly once. All others are in {asset.table.path[-1]}, whose check is of both.",
+        f"exactly once. All others are in {asset.table.path[-1]}, whose check covers both.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),
         metadata=table_metadata(group, asset) | storage_metadata(group, asset.rule, path),
@@ -92,7 +92,7 @@ def _derived_spec(group: GroupConfig, asset: LakeAsset, path: str) -> dg.AssetSp
         asset.derived[path],
         deps=[asset.table],
         description=f"Delta table with {what} of each {', '.join(asset.rule.newest_key)}, derived from "
-        f"{asset.table.path[-1]} by the consumers of group {group.name}. Materialized whenever a look finds it "
+        f"{asset.table.path[-1]} by the consumers of group {group.name}. Materialized when a look finds it "
         "changed.",
         group_name=f"lake{group.suffix}",
         kinds=table_kinds(group),

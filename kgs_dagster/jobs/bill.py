@@ -39,7 +39,7 @@ def bill_schedule(group: GroupConfig, job: AssetJob) -> dg.ScheduleDefinition:
 
     return dg.ScheduleDefinition(
         name=f"bill_schedule{group.suffix}",
-        description=f"{job.description} UTC. One that failed is asked for again while its reports are kept.",
+        description=f"{job.description} UTC. A failed one is requested again while its reports are kept.",
         job=job,
         cron_schedule=CRON,
         execution_fn=execution,

@@ -22,7 +22,7 @@ def consumer_job(group: GroupConfig, resources: Mapping[str, Any] | None = None)
     @dg.job(
         name=f"{CONSUMER_JOB}{group.suffix}",
         description=f"One PySpark consumer of group {group.name}, until it is retired or its run is terminated; it "
-        "finishes or drops the batch in hand first. Requested by the load sensor; by hand, it gets no partition unless "
+        "first finishes or drops its batch. Requested by the load sensor; by hand, it gets no partition unless "
         "the group's Target wants its number.",
         executor_def=dg.in_process_executor,
         resource_defs={spark: resources[spark]} if resources and spark in resources else None,

@@ -27,14 +27,13 @@ class WorkloadConfig(dg.Config):
 
     key: str = Field(
         default="",
-        description="Its name: of a generated load, as uniform-delta05-seed1-p32-t2-n100; or what a recorded one is to "
-        "be called.",
+        description="Name: that of a generated load, as uniform-delta05-seed1-p32-t2-n100, or any for a recorded one.",
     )
     file: str = Field(
         default="",
-        description='Of a recorded one, in the folder KGS_EXPERIMENTS_RECORDINGS: JSON lines {"time": s, "speeds": '
+        description='Recorded load in the folder KGS_EXPERIMENTS_RECORDINGS: JSON lines {"time": s, "speeds": '
         '{topic: {"0": bytes/s}}}, or CSV with the heading measurement,topic,partition,speed. '
-        "`kgs simulate --since TIME --save-speeds FILE` writes one. Copied.",
+        "`kgs simulate --since TIME --save-speeds FILE` writes one. It is copied.",
     )
     capacity: float = Field(default=1_500_000.0, gt=0, description="Packing capacity C of one consumer, bytes/s.")
     unit_capacity: float | None = Field(
@@ -66,7 +65,7 @@ def _report_job() -> AssetJob:
     return dg.define_asset_job(
         "experiments_report_job",
         selection=dg.AssetSelection.assets(SUMMARY, FRONT),
-        description="Summary and front of all experiment runs that there are.",
+        description="Summary and front of all experiment runs.",
         executor_def=dg.in_process_executor,
         tags=_TAGS,
     )

@@ -44,8 +44,7 @@ def lake_maintenance_job(group: GroupConfig, maintain: Maintain = maintain) -> d
         "lake_maintenance_job",
         "maintenance",
         maintain_tables,
-        "Joins small files, writes checkpoints, removes what no version of a table needs any more. Consumers keep "
-        "running.",
+        "Joins small files, writes checkpoints, removes what no version of a table needs. Consumers keep running.",
         DAY_S / 4,
     )
 

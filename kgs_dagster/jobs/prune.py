@@ -33,13 +33,13 @@ newest of an asset, of one of its partitions or of a check."""
 class PruneConfig(dg.Config):
     """Retention of what is over."""
 
-    keep_days: float = Field(default=14, gt=0, description="Runs that ended as they should.")
-    keep_failed_days: float = Field(default=60, gt=0, description="Runs that failed.")
+    keep_days: float = Field(default=14, gt=0, description="Ended runs that did not fail.")
+    keep_failed_days: float = Field(default=60, gt=0, description="Failed runs.")
     keep_looks_days: float = Field(
         default=3,
         gt=0,
-        description="What sensors record without a run, up to one event a table and minute. With KGS_PRUNE_EVENTS=1 "
-        "in the code location: these go by Dagster's own tables.",
+        description="Events that sensors record without a run, up to one a minute and table. Needs KGS_PRUNE_EVENTS=1 "
+        "in the code location: kgs then deletes in Dagster's own tables.",
     )
 
 

@@ -23,7 +23,7 @@ class RedriveConfig(dg.Config):
     table: str = Field(description="The rows' table, by its path in the lake.")
     code: list[str] = Field(default=[], description="Only letters with one of these error codes.")
     partition: list[int] = Field(default=[], description="Only records of these partitions.")
-    since: str | None = Field(default=None, description="Only records written from then on, e.g. 2026-11-15T08:00.")
+    since: str | None = Field(default=None, description="Only records written since then, e.g. 2026-11-15T08:00.")
     until: str | None = Field(default=None, description="Only records written before then.")
     dry_run: bool = Field(default=False, description="Only count.")
 

@@ -1,4 +1,4 @@
-"""All formats of records' values: the one place that knows which there are."""
+"""All formats of records' values, and only here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ class ValueFormat:
     """A format that a topic's rule can name.
 
     Attributes:
-        parser: `module:function` of a `kgs_core.ingest.formats.parsed.Parser`, loaded where values are
-            parsed: the settings know no client library.
-        columns: column -> type of what any value becomes; None: the rule's `schema` says that, or a registry.
-        columns_of: `module:function` of a `kgs_core.ingest.formats.parsed.ColumnsOf`, for rules without
-            `schema`; None: the rule must have one. A format that has it needs a registry. Of keys, the rule's
-            `key_schema` says what becomes columns, and a registry how to read them.
-        text_map_keys: whether the keys of maps can be texts only.
-        takes_null: whether a record without a value (a tombstone) is a row, of nulls; else it is a dead letter.
+        parser: `module:function` of a `kgs_core.ingest.formats.parsed.Parser`, loaded when values are parsed: settings
+            import no client library.
+        columns: column -> type, the same for all values; None: the rule's `schema` or a registry has the columns.
+        columns_of: `module:function` of a `kgs_core.ingest.formats.parsed.ColumnsOf`, for rules without `schema`; a
+            format that has it needs a registry. None: the rule must have a `schema`. The columns of keys are always
+            those of the rule's `key_schema`.
+        text_map_keys: whether keys of maps must be texts.
+        takes_null: whether a record without a value (a tombstone) is a row of nulls; else it is a dead letter.
         rescues: whether its parser keeps fields without a column, see `unknown_fields`.
-        loops: module of the machine code of its parser; empty: it has none.
-        extra: what must be installed for it, see `kgs_core.extras`; empty: nothing more.
+        loops: module of its parser's compiled code; empty: none.
+        extra: the extra that it needs, see `kgs_core.extras`; empty: none.
     """
 
     parser: str
@@ -65,13 +65,13 @@ FORMATS: dict[str, ValueFormat] = {
 
 
 def require_packages(name: str, topic: str) -> None:
-    """Raise a `ConfigError` unless what values of this format of a topic need is installed."""
+    """Raise a `ConfigError` unless the packages that the topic's format needs are installed."""
     if FORMATS[name].extra:
         require(FORMATS[name].extra, f"topic {topic}: format '{name}'")
 
 
 def problem_of_schema(name: str, *, has_schema: bool) -> str:
-    """What is wrong with a rule of this format that has a `schema`, or has none; empty: nothing."""
+    """Problem of a rule of this format with or without a `schema`; empty: none."""
     needs_schema = FORMATS[name].columns is None
     if needs_schema and not has_schema and FORMATS[name].columns_of is None:
         return f"format '{name}' needs a 'schema' of field: type: `kgs schema topic TOPIC` proposes one"
@@ -82,7 +82,7 @@ def problem_of_schema(name: str, *, has_schema: bool) -> str:
 
 
 def problem_of_key(name: str, *, has_schema: bool) -> str:
-    """What is wrong with a rule of this `key_format` that has a `key_schema`, or has none; empty: nothing."""
+    """Problem of a rule of this `key_format` with or without a `key_schema`; empty: none."""
     if FORMATS[name].columns is not None and has_schema:
         return f"key_format '{name}' takes no 'key_schema'; say key_format: json, or drop the key_schema"
     if FORMATS[name].columns is None and not has_schema:

@@ -1,15 +1,15 @@
-"""What a parser of values, or of keys, is given and gives. Whether a record is good never depends on its neighbours.
+"""Input and output of a parser of values or keys. Whether a record is good never depends on its neighbours.
 
-A parser is a function from a `ValueBatch` to `Parsed`. Which formats there are, and which function parses each, says
-`kgs_core.config.rule.value_formats`.
+A parser is a function from a `ValueBatch` to `Parsed`. `kgs_core.config.rule.value_formats` names the parser of each
+format.
 
-Keys are parsed by the same functions: a `ValueBatch` with `is_key` holds keys, none of them null, and `columns` are
-those of `key_schema`. A parser that asks a registry looks under `ValueBatch.subject`.
+The same functions parse keys: a `ValueBatch` with `is_key` holds keys, none of them null, and `columns` are those of
+`key_schema`. A parser that needs a registry looks under `ValueBatch.subject`.
 
-Unknown fields: where `ValueBatch.rescue` is set, a parser says in `Parsed.rescued` what of each good value had no
-column, as the text of one JSON object: names as they stand in the value, inner objects within theirs, null for an item
-of an array that leaves nothing. Values that JSON has no form for: bytes as base64, times as in `2026-01-31T12:00:00Z`,
-decimals as numbers, NaN and infinities as Python's `json` writes them.
+Unknown fields: if `ValueBatch.rescue` is set, `Parsed.rescued` has the fields of each good value that have no column,
+as the text of one JSON object: names as in the value, inner objects within theirs, null for an item of an array that
+leaves nothing. Values without a form in JSON: bytes as base64, times as in `2026-01-31T12:00:00Z`, decimals as numbers,
+NaN and infinities as Python's `json` writes them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ class ValueBatch:
     """Values of one topic, to be parsed at once.
 
     Attributes:
-        values: binary; null where a record has none.
-        columns: what they become: the table's value columns or, where there is a transform, what that is given.
+        values: binary; null for a record without a value.
+        columns: the columns to make: the table's value columns or, with a transform, its input.
         headers: those of each record, as `row_schema.HEADERS`.
-        registry: where the schemas are; None where the settings name no registry.
+        registry: where the schemas are; None without a registry in the settings.
         rescue: whether `Parsed.rescued` is wanted.
         is_key: whether these are keys.
     """
@@ -50,12 +50,12 @@ class ValueBatch:
 
     @property
     def schema_header(self) -> str:
-        """The header that names the schema of each of these, where it does not stand in front of them."""
+        """The header that names the schema of each value, if the schema's id does not precede the value."""
         return KEY_HEADER if self.is_key else HEADER
 
     @property
     def subject(self) -> str:
-        """The name under which a registry has the schemas of these, by Confluent's default."""
+        """The registry's subject of the schemas of these values, by Confluent's default."""
         return f"{self.topic}-{'key' if self.is_key else 'value'}"
 
 
@@ -64,15 +64,15 @@ class Parsed:
     """Columns of the good values, and why the others are bad.
 
     Attributes:
-        table: one row a good value, in order.
+        table: one row for each good value, in order.
         good: positions (in the input) of the rows, ascending.
-        bad: position -> reason.
-        unknown: position -> seconds for which the registry has said that it lacks what the value is to be judged by;
-            such a value is in `bad`, too, and another reading may find it good.
-        waiting: position -> what cannot be had for now and is needed to judge the value (a registry that does not
-            answer): neither good nor bad. Its partition is read up to there, and tried again.
+        bad: position -> reason; `lake.rule.error_codes` gives each reason its code.
+        unknown: position -> seconds for which the registry has answered that it lacks the value's schema; such a value
+            is also in `bad`, and another reading may find it good.
+        waiting: position -> what is unavailable and needed to judge the value (a registry that does not answer): the
+            value is neither good nor bad, and its partition stops before it and retries.
         missing: columns that good values have and `ValueBatch.columns` lacks, all nullable.
-        rescued: strings, one a row: JSON text of what had no column, null where nothing is left; None: not asked for.
+        rescued: strings, one for each row: JSON text of fields without a column, null without any; None: not wanted.
     """
 
     table: pa.Table
@@ -85,16 +85,16 @@ class Parsed:
 
 
 class UnusableSchemaError(PermanentError):
-    """A schema that no columns, or not the wanted ones, can be made of; says why."""
+    """A schema that gives no columns, or not the wanted ones; says why."""
 
 
 class NoColumnsError(ConfigError):
-    """The registry has a schema of the rule's kind for a topic, of which a new table's columns cannot be made."""
+    """The registry's schema for a topic is of the rule's kind, but gives no columns for a new table."""
 
 
 Parser = Callable[[ValueBatch], Parsed]
-"""What parses the values of one format; each is good, bad or waiting by itself."""
+"""Parses the values of one format; each is good, bad or waiting by itself."""
 ColumnsOf = Callable[[str, TopicRule, RegistrySettings | None], pa.Schema]
-"""What tells the value columns, all nullable, of a topic whose rule has no `schema`, from its registry; None: the rule
-itself has the values' schema. Where the registry has none, or one of another kind, it raises ConfigError; where no
-columns can be made of its newest, NoColumnsError."""
+"""Returns the value columns, all nullable, of a topic whose rule has no `schema`: by the registry, or (None) by the
+rule's `avro_schema`. Raises ConfigError if the registry has no schema of the kind, NoColumnsError if the newest one
+gives no columns."""

@@ -8,7 +8,7 @@ NOT_UTF8 = "not UTF-8"
 
 
 def parse_text(batch: ValueBatch) -> Parsed:
-    """Values in one column of texts; null where a record has none. Bad is what is not UTF-8."""
+    """Values in one column of texts, null for a record without a value. Values that are not UTF-8 are bad."""
     try:
         return Parsed(_column(batch.values, batch), range(len(batch.values)), {})
     except pa.ArrowInvalid:
@@ -18,7 +18,7 @@ def parse_text(batch: ValueBatch) -> Parsed:
 
 
 def is_text(value: bytes | None) -> bool:
-    """Whether these bytes are UTF-8, or nothing at all."""
+    """Whether these bytes are UTF-8, or None."""
     try:
         return value is None or value.decode() is not None
     except UnicodeDecodeError:

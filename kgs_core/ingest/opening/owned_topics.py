@@ -83,7 +83,7 @@ class OwnedTopics:
             ruled = {topic for topic in self._admin.list_topics() if self._settings.rule_of(topic) is not None}
             described = self._describe(ruled | self.states.keys())
         except PortError as e:
-            _log.warning("topics are not looked after for now: %s", e)
+            _log.warning("topics could not be checked, retrying: %s", e)
             return
         ours = {t: f for t, f in described.items() if t in self.states or partitions_of(t, f.partitions)}
         self._begin_all(ours, partitions_of)
@@ -99,7 +99,7 @@ class OwnedTopics:
         try:
             described = self._describe(topics)
         except TransientError as e:  # what is open is read on: its leaders may answer
-            _log.warning("topics are not looked after for now: %s", e)
+            _log.warning("topics could not be checked, retrying: %s", e)
             return e.retry_after_s
         self._begin_all(described, partitions_of)
         self.take_in(partitions_of, PATIENCE_S)

@@ -151,7 +151,7 @@ class Migration:
                 raise UnsafeError(
                     f"table {table}: has {tp} up to {mark}, and table {move.spec.table} only to {move.ended[p]}, since "
                     "a consumer was killed: start consumers of the old cluster, stop them with kgs stop --wait, and "
-                    f"run this then; if it is gone, give --offset {tp}=OFFSET, and that is there twice"
+                    f"repeat this; if that cluster is gone, give --offset {tp}=OFFSET, and these are there twice"
                 )
         return stored, marks
 

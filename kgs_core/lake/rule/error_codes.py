@@ -1,7 +1,7 @@
 """Codes of the reasons why a record is a dead letter: `[wrong_type] column n: a text, wanted is a number (double)`.
 
-The words may change from version to version, the codes stay: what selects dead letters should go by them. Letters of
-before there were codes have the words alone, from which the code is told.
+Words may change from version to version; codes do not, so select dead letters by code. The code of a reason, also of
+dead letters without one, follows from its words.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 OTHER = "other"
 LOST_METADATA = frozenset({"bad_header", "bad_timestamp"})
-"""Codes of records of which no column could take a part: their dead letters are without it."""
+"""Codes of records with a part that fits no column: their dead letters lack it."""
 _WORDS = (
     ("bad_header", r"header of the record: "),
     ("bad_timestamp", r"timestamp of the record: "),
@@ -41,11 +41,11 @@ _WORDS = (
     ),
     ("not_json", r"JSON parse error"),
 )
-"""Code, and the words that have it; the first that fit count."""
+"""Code, and a pattern that the words of its reasons match from their beginning; the first match counts."""
 _PLACE = re.compile(
     r"(key: )?((column|field|header(?! of the record:)) .*?: |an item: |an entry: |Column\(.*?\): )*", re.S
 )
-"""Where a value is wrong. It says nothing of what is wrong: a column may be named `surrogate_key`, or `overflow`."""
+"""Where a value is wrong, which is no part of the words: a column may be named `surrogate_key` or `overflow`."""
 CODES = (*dict(_WORDS), OTHER)
 _PREFIX = re.compile(r"\[([a-z0-9_]+)\] ?(.*)", re.DOTALL)
 _PATTERNS = tuple((code, re.compile(words, re.DOTALL)) for code, words in _WORDS)
@@ -53,7 +53,7 @@ _PATTERNS = tuple((code, re.compile(words, re.DOTALL)) for code, words in _WORDS
 
 @lru_cache(4096)
 def code_of(error: str) -> str:
-    """The code of a dead letter's `error`, with or without one in front."""
+    """The code of a dead letter's `error`, which may begin with it."""
     given = _PREFIX.fullmatch(error)
     if given is not None:
         return given.group(1)
@@ -62,5 +62,5 @@ def code_of(error: str) -> str:
 
 
 def with_code(reason: str) -> str:
-    """What a dead letter's column `error` says: the code, then the words. A reason that brings its own keeps it."""
+    """A dead letter's `error`: the code, then the words. A reason that begins with a code keeps it."""
     return reason if _PREFIX.fullmatch(reason) else f"[{code_of(reason)}] {reason}"
