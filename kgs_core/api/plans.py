@@ -233,7 +233,7 @@ def _recorded(speeds: PerPartition | str | Path) -> Load:
 
 def _measured(settings: Settings | None, progress: Callable[[float, float], None] | None) -> Load:
     if settings is None:
-        what = f"give a configuration (--config; {DEFAULT_CONFIG} is not there) or speeds (--from)"
+        what = f"give a configuration (--config; {DEFAULT_CONFIG} does not exist) or speeds (--from)"
         raise ConfigError([f"plan: nothing to measure: {what}"])
     resolve_tables(settings, [rule.topic for rule in settings.topics if rule.topic])  # consumers would refuse it
     from kgs_core.monitor.kafka.load import measured_load

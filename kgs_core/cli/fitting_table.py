@@ -1,4 +1,4 @@
-"""A table that leaves out its less important columns where the screen is narrow, rather than breaking words."""
+"""A table that drops its less important columns on a narrow screen instead of breaking words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class Column:
     """One column.
 
     Attributes:
-        heading: broken at its blanks only.
-        is_number: stands at the right, and is never broken.
-        spared: left out where there is no room, those with the highest number first; 0: never.
+        heading: breaks only at its blanks.
+        is_number: aligned to the right, never broken.
+        spared: order of dropping columns that do not fit, the highest number first; 0: never dropped.
     """
 
     heading: str
@@ -31,7 +31,7 @@ class Column:
 
 
 class FittingTable:
-    """Rows under columns, as many of these as there is room for."""
+    """Rows, with as many columns as fit."""
 
     def __init__(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], caption: str = "") -> None:
         self._columns = columns

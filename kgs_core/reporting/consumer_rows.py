@@ -1,4 +1,4 @@
-"""Consumers of a group as people are shown them, a row each."""
+"""Consumers of a group for people, a row each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,17 +17,16 @@ _SILENT = "silent"
 
 @dataclass(frozen=True, slots=True)
 class ExternalFacts:
-    """Facts that the group's own topics do not tell.
+    """Facts that the group's own topics do not have.
 
     Attributes:
-        speeds: write speeds as measured last, bytes/s; without those that are not known.
-        measured_age_s: how old that measurement is; None: there is none.
-        lags: offsets that the lake has not yet, by partition; None where that is not known.
+        speeds: write speeds of the newest measurement, bytes/s, without unknown ones.
+        measured_age_s: age of that measurement; None: there is none.
+        lags: partition -> offsets that the lake lacks; None: unknown.
         bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
-        unknown: partitions that it has without a speed.
-        complete: how far tables are complete whose rules ask for complete hours.
-        newest_rows: derived table -> age of the oldest rows that it has not yet, s, None where that is not known; and
-            what it may be.
+        unknown: partitions without a speed in it.
+        complete: how far tables of rules with complete hours are complete.
+        newest_rows: derived table -> age of the oldest rows that it lacks, s (None: unknown), and its limit.
     """
 
     speeds: WriteSpeeds = field(default_factory=dict)
@@ -42,20 +41,20 @@ class ExternalFacts:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRow:
-    """One consumer, or one of its incarnations where there are several.
+    """One consumer, or one of its incarnations if it has several.
 
     Attributes:
-        incarnation: None: nobody has joined under this number.
-        partitions: what it owns, by its last report, ascending.
-        load: sum of the write speeds of these, stored bytes/s; None where one is not known.
-        bytes_per_s: what it has consumed of late, uncompressed.
-        lag: offsets of these that the lake has not yet; None where one is not known.
-        known_lag: of the others (None: of none), without `lag_unknown_partitions`.
-        batch_age_s: age of the batch in hand at its last sign of life; 0.0 without one; None before the first.
-        process: that it is, as it says itself; None before its first report.
-        work: done since its start; None: it does not say.
-        consumer_class: its class; empty: it has none. capacity: that the Target packs it to, stored bytes/s.
-        zone: where it runs; None: not known.
+        incarnation: None: no process has joined under this number.
+        partitions: those it owns, by its last report, ascending.
+        load: sum of their write speeds, stored bytes/s; None if one is unknown.
+        bytes_per_s: recently consumed, uncompressed.
+        lag: offsets of its partitions that the lake lacks; None if one is unknown.
+        known_lag: that of partitions whose lag is known; None: of none. `lag_unknown_partitions` counts the others.
+        batch_age_s: age of the batch in flight at its last sign of life; 0.0 without one; None before the first.
+        process: its process, by its report; None before the first.
+        work: done since its start; None: not reported.
+        consumer_class: its class; empty: none. capacity: that the Target packs it to, stored bytes/s.
+        zone: where it runs; None: unknown.
     """
 
     consumer: ConsumerId
@@ -83,24 +82,24 @@ class ConsumerRow:
 
     @property
     def same_zone_bytes(self) -> int | None:
-        """Bytes over the wire from brokers of its zone, since its start; None: not known."""
+        """Bytes over the wire from brokers of its zone, since its start; None: unknown."""
         return None if self.work is None else self.work.same_zone_bytes
 
     @property
     def cross_zone_bytes(self) -> int | None:
-        """Bytes over the wire from brokers of other zones, since its start; None: not known."""
+        """Bytes over the wire from brokers of other zones, since its start; None: unknown."""
         return None if self.work is None else self.work.cross_zone_bytes
 
     @property
     def is_silent(self) -> bool:
-        """Whether what it said last is not known to be so now: another may read its partitions."""
+        """Whether its last report may be outdated: another may read its partitions."""
         return self.state == _SILENT
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; null where something is not known.
+        """Plain values for JSON; null: unknown.
 
         Returns:
-            {"id", "incarnation" (null: nobody has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
+            {"id", "incarnation" (null: none has joined), "state", "partitions": ["topic:0"], "load" (stored bytes/s),
             "bytes_per_s" (consumed), "lag", "known_lag", "lag_unknown_partitions", "report_age_s",
             "stopped": {"topic:0": reason}, "last_drain_s", "max_drain_s", "version", "config_hash", "zone",
             "same_zone_bytes", "cross_zone_bytes" (over the wire, since its start)}; "class" and "capacity_bytes_per_s",
@@ -121,7 +120,7 @@ CONSUMER_KEYS = ("id", *_ROW_KEYS)
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a group: of every member, and of every consumer that should be one."""
+    """Rows of a group: its members, and the consumers that should be members."""
 
     view: GroupView
     facts: ExternalFacts
@@ -129,7 +128,7 @@ class Rows:
     suspects: frozenset[Incarnation]
 
     def all(self) -> list[ConsumerRow]:
-        """By number, newer incarnations first; those that have ended are left out."""
+        """By number, newer incarnations first, without ended ones."""
         target = self.view.target
         wanted = target.message.consumers if target is not None else ()
         living = sorted(

@@ -1,4 +1,4 @@
-"""The group as people are shown it: who reads what, how it is with each consumer, and what a change waits for."""
+"""The group for people: who reads what, the state of each consumer, and what a change waits for."""
 
 import math
 from collections.abc import Mapping
@@ -29,21 +29,21 @@ class GroupStatus:
     """Everything that `kgs status` shows.
 
     Attributes:
-        controller_is_heard: whether measurements have been published of late, which a controller does all the time.
+        controller_is_heard: whether measurements have been published recently, as a controller always does.
         target: the newest one; None before the first.
         current: who reads what, by the reports.
-        is_converged: whether all is as it shall be: by the target, and by what people want.
-        waiting: partitions that are not where they shall be -> why.
-        lag: offsets that the lake has not yet; None where one partition's is not known.
-        known_lag: of the others (None: of none), without `lag_unknown_partitions`.
+        is_converged: whether reports and consumers match the target and the desired state.
+        waiting: partition that is not where it should be -> reason.
+        lag: offsets that the lake lacks; None if it is unknown for one partition.
+        known_lag: lag of partitions whose lag is known; None: of none. `lag_unknown_partitions` counts the others.
         capacity: of a consumer, as configured and as learnt.
         outdated: consumers of another version or configuration than wanted.
-        bad_shares: topics of which too many records are bad -> share of these, 0 to 1.
-        replacement: what replacing them waits for; None: nothing of it is left to do.
+        bad_shares: topic with too many bad records -> share of these, 0 to 1.
+        replacement: what replacing them waits for; None: it is complete.
         forced_only: changes that are not forced wait for `kgs plan --apply`.
-        quiet_until: end of the window in which only what must move does, as `20:00Z`; empty: there is none now.
-        rscore_left: what may be moved in this hour without being forced; None: there is no bound.
-        failures: consumers that are not there -> the error that ended them, in their last words.
+        quiet_until: end of the time of day with forced moves only, as `20:00Z`; empty: none now.
+        rscore_left: Rscore that unforced changes may still move in this hour; None: there is no bound.
+        failures: missing consumer -> the error that ended it, by its last report.
     """
 
     group: str
@@ -70,7 +70,7 @@ class GroupStatus:
 
     @property
     def request(self) -> DesiredState | None:
-        """An open request to carry out what the packer wants; None: there is none."""
+        """An open request to carry out what the packer wants; None: none."""
         return open_request(self.desired_state, self.target)
 
     @property
@@ -80,12 +80,12 @@ class GroupStatus:
 
     @property
     def idle(self) -> Idle | None:
-        """Why nobody reads, if that is because everything is read."""
+        """The proof by which an idle group reads nothing; None: it is not idle."""
         return self.target.idle if self.target is not None and self.run_state is RunState.RUNNING else None
 
     @property
     def idle_partitions(self) -> frozenset[TopicPartition]:
-        """Partitions that nobody has to read now; without those of which the lake lacks records."""
+        """Partitions that need no reader while the group is idle, without those whose records the lake lacks."""
         return frozenset(tp for tp in self.idle.ends if not self.facts.lags.get(tp)) if self.idle else frozenset()
 
     @property
@@ -95,13 +95,13 @@ class GroupStatus:
 
     @property
     def stopped(self) -> dict[TopicPartition, str]:
-        """Partitions that stand still at who reads them -> why; what others said of them is over."""
+        """Partition that is stopped at its present owner -> reason."""
         said = ((tp, why, row.consumer) for row in reversed(self.consumers) for tp, why in row.stopped.items())
         return {tp: why for tp, why, consumer in said if self.current.get(tp) == consumer}
 
     @property
     def partition_states(self) -> dict[TopicPartition, str]:
-        """`owned`, `draining` or `stopped`, of each partition that a consumer owns that is heard."""
+        """`owned`, `draining` or `stopped`, for each partition of a consumer that is not silent."""
         states: dict[TopicPartition, str] = {}
         for row in self.consumers:
             if not row.is_silent:
@@ -116,7 +116,7 @@ class GroupStatus:
 
     @property
     def least_consumers(self) -> int | None:
-        """Consumers that the load needs at least, whoever reads what; None: a speed is not known."""
+        """Fewest consumers that the load can need; None: a speed is unknown."""
         target, speeds = self.target, self.facts.speeds
         if target is None or not target.assignment.keys() <= speeds.keys():
             return None
@@ -125,7 +125,7 @@ class GroupStatus:
 
     @property
     def hot_partitions(self) -> WriteSpeeds | None:
-        """Partitions that are written faster than a consumer reads; None: nothing was measured."""
+        """Partitions that are written faster than a consumer reads; None: no measurement."""
         if self.facts.measured_age_s is None:
             return None
         limit = self.largest_capacity
@@ -139,7 +139,7 @@ class GroupStatus:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The last ones, from the earliest to the latest."""
+        """The newest changes, in their order."""
         return self.target.history[-MAX_HISTORY:] if self.target is not None else ()
 
 
@@ -182,7 +182,7 @@ def observed_status(settings: Settings, state: ControllerState, now: float) -> G
     """The group as an observer knows it; a measurement that is too old to pack by counts as none.
 
     Args:
-        state: what the observer knows; what it knows of silence is as of its last reading.
+        state: the observer's; silence counts up to its last reading.
     """
     facts = ExternalFacts()
     if (measured := state.fresh(now)) is not None:

@@ -247,4 +247,4 @@ def _unmet_notes(costs: Sequence[LoadCost], p99_s: float) -> list[str]:
 def _price_notes(bill: Bill) -> list[str]:
     if bill.price.per_consumer_hour is not None:
         return []
-    return ["the price of a consumer is not known: set bill.price_per_consumer_hour, or give --price"]
+    return ["the price of a consumer is unknown: set bill.price_per_consumer_hour, or give --price"]

@@ -26,7 +26,7 @@ def clock():
 
 def test_one_look_at_a_time_and_one_that_hangs_is_gone_past_and_reported(clock):
     """Where it comes back, it takes nobody else's turn."""
-    turn, not_over = Turn(clock), "the look before this one is not over"
+    turn, not_over = Turn(clock), "the previous look is not over"
     with ExitStack() as hanging:
         assert hanging.enter_context(turn.taken()) == ""
         with turn.taken() as second:
@@ -51,7 +51,7 @@ def test_so_many_may_hang_and_no_more(clock):
             assert hanging.enter_context(turn.taken()) == ""
             clock.now += HANGS_AFTER_S + 1
         with turn.taken() as why:
-            assert why.startswith(f"{MOST_HUNG} looks hang, since ")
+            assert why.startswith(f"{MOST_HUNG} looks hang, for ")
             assert "restart the code location" in why
 
 
@@ -91,7 +91,7 @@ def test_a_tick_of_the_load_sensor_that_hangs_ends_no_control_loop_and_holds_up_
         return sensor.evaluate_tick(dg.build_sensor_context(instance=instance)).skip_message
 
     with away.hanging(tick):
-        assert tick() == "the look before this one is not over"
+        assert tick() == "the previous look is not over"
         assert tick(theirs) == "Kafka of c-d was asked"
         clock.now += HANGS_AFTER_S + 1
         assert tick() == "Kafka of a.b was asked"

@@ -40,7 +40,7 @@ def init(*, topics: tuple[str, ...], bootstrap_servers: str, group: str, lake: s
     other topic raw. It never overwrites a file, and changes nothing else.
     """
     if config_file.exists():
-        raise ConfigError([f"{config_file}: is there already: move it away, or name another file by --config"])
+        raise ConfigError([f"{config_file}: exists already: move it, or name another file with --config"])
     settings = broker_settings(config_file, bootstrap_servers)
     lines = [
         "# `kgs example --all` prints every setting, explained.",

@@ -72,7 +72,7 @@ def _problem_of(column: PartitionColumn, given: pa.Schema) -> str:
 
 def _problem_of_computed(column: PartitionColumn, kind: pa.DataType, given: pa.Schema) -> str:
     if column.name.lower() in (name.lower() for name in given.names):
-        return f"partition_by: a column '{column.name}' is there already: rename it"
+        return f"partition_by: a column '{column.name}' exists already: rename it"
     is_time = pa.types.is_timestamp(kind) or (column.unit == "day" and pa.types.is_date32(kind))
     return "" if is_time else f"partition_by: {column.unit}({column.source}): the column is not a timestamp but {kind}"
 

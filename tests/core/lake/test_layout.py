@@ -150,7 +150,7 @@ def test_layout_that_does_not_fit_the_columns_is_refused(layout, words):
 
 
 def test_computed_column_that_is_there_already_is_refused():
-    with pytest.raises(ValueError, match="a column 't_day' is there already"):
+    with pytest.raises(ValueError, match="a column 't_day' exists already"):
         table_schema(rule(partition_by=["day(t)"]), parsed_schema(rule()).append(pa.field("T_day", pa.int32())))
 
 

@@ -51,7 +51,7 @@ def test_a_recorded_load_is_billed_without_a_group(here):
 
 def test_the_table_says_what_is_not_known(here):
     text = run("--from", "week.jsonl", "--capacity", 100).stdout
-    assert "! the price of a consumer is not known: set bill.price_per_consumer_hour, or give --price" in text
+    assert "! the price of a consumer is unknown: set bill.price_per_consumer_hour, or give --price" in text
     assert "cost" not in text.splitlines()[3]
 
 

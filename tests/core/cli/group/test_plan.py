@@ -155,7 +155,7 @@ def test_without_a_capacity_it_goes_by_a_measurement_of_this_machine_and_says_so
     [
         (
             ("--capacity", "100"),
-            "plan: nothing to measure: give a configuration (--config; kgs.yaml is not there) or speeds (--from)",
+            "plan: nothing to measure: give a configuration (--config; kgs.yaml does not exist) or speeds (--from)",
         ),
         (("--from", ".", "--capacity", "1"), ".: is a directory: name another file"),
         (("--from", "latin", "--capacity", "1"), "latin: byte 1 is not UTF-8: save it as UTF-8 text"),

@@ -67,7 +67,7 @@ def test_only_the_topics_that_are_named_and_never_over_a_file(kgs, tmp_path):
     assert ([rule.topic for rule in found.topics], found.lake.root) == (["log"], str(tmp_path / "lake"))
     again = kgs("init", "orders", "--bootstrap-servers", "b:9092")
     assert (again.exit_code, (tmp_path / "kgs.yaml").read_text()) == (2, before)
-    assert "kgs.yaml: is there already" in again.stderr
+    assert "kgs.yaml: exists already" in again.stderr
     assert kgs("init", "orders", "--bootstrap-servers", "b:9092", "--config", "other.yaml").exit_code == 0
 
 
