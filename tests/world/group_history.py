@@ -80,8 +80,10 @@ class GroupHistory:
         self._gone: dict[Incarnation, FactKind] = {}
         self._target_offset = -1
 
-    def take(self, events: Iterable[Event]) -> tuple[str, ...]:
+    def take(self, events: Iterable[Event], torn: Collection[Incarnation] = ()) -> tuple[str, ...]:
         """Go on by one step, whose events took effect together, such as the records of a transaction.
+
+        `torn`: whose newest Assignment Kafka has left out of a transaction that it has committed elsewhere.
 
         Returns:
             What is wrong, a line each; empty: nothing.
@@ -89,16 +91,20 @@ class GroupHistory:
         problems: list[str] = []
         for event in events:
             problems += self.take_part(event)
-        return (*problems, *self.check_assignments())
+        return (*problems, *self.check_assignments(torn))
 
     def take_part(self, event: Event) -> list[str]:
         """Go on by one event of a step that is not over: a transaction may be half read."""
         return self._take_fact(event) if isinstance(event, Fact) else self._take_record(event)
 
-    def check_assignments(self) -> tuple[str, ...]:
-        """S1 of the last Assignments: a suspect loses a partition in the transaction in which another gains it."""
+    def check_assignments(self, torn: Collection[Incarnation] = ()) -> tuple[str, ...]:
+        """S1 of the last Assignments: a suspect loses a partition in the transaction in which another gains it.
+
+        Of one that is torn, it loses it by the next: the controller does not know the outcome, and reads anew.
+        """
         assigned = {
             str(life.member): life.assignment.message.owned
+            - (life.lost if life.member.incarnation in torn else _NOTHING)
             for life in self._lives.values()
             if life.assignment is not None and not life.over
         }

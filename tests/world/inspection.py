@@ -52,7 +52,8 @@ class Inspection:
         """
         records = self._topics.history[self._seen :]
         self._seen = len(self._topics.history)
-        self._say(self._group.take([*self._deaths(), *self._suspicions(controllers), *records]))
+        events = [*self._deaths(), *self._suspicions(controllers), *records]
+        self._say(self._group.take(events, self._topics.torn))
         self._say(self._group.check_owners({p.member: p.owned for p in self._fleet.living()}))
         for received in records:
             message = received.message

@@ -84,6 +84,7 @@ class SimControllerWriter:
         if self._chance.strikes(trouble.write_torn):
             torn = {log for log in map(log_of, messages) if self._chance.strikes(0.5)}
             self._topics.commit([message for message in messages if log_of(message) not in torn])
+            self._topics.torn |= {each.member.incarnation for each in assignments if log_of(each) in torn}
             raise TransientError(
                 "simulated Kafka: the transaction was committed in some partitions, which nobody knows"
             )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.group.invariants.assignments import check_target
-from kgs_core.group.protocol import DesiredState, Phase, Tombstone
+from kgs_core.group.protocol import DesiredState, Incarnation, Phase, Tombstone
 from kgs_core.model import ConsumerId
 from tests.core.group.view.group_words import at, gives, heartbeat, member, plan, report, target, tps
 from tests.world.group_events import TRANSACTION_MS, Fact, FactKind, in_time, silences
@@ -76,6 +76,16 @@ class TestSuspicion:
         assert history.take(self.EVENTS[-2:-1]) == ("S1 by Assignments: q:0: owned by 1@1a and 2@2a",)
         assert history.take(self.EVENTS[-1:]) == ()
         assert check_history(self.EVENTS[:-1]) == ("S1 by Assignments: q:0: owned by 1@1a and 2@2a",)
+
+    def test_its_assignment_loses_it_by_the_next_transaction_where_that_one_was_torn(self):
+        history = GroupHistory()
+        history.take(self.EVENTS[:-2])
+        torn = {Incarnation("1a")}
+        assert history.take(self.EVENTS[-2:-1], torn) == ()
+        assert history.take([]) == ("S1 by Assignments: q:0: owned by 1@1a and 2@2a",)
+        history = GroupHistory()
+        history.take(BEGIN)
+        assert history.take(self.EVENTS[-2:-1], torn)[-1] == "S1 by Assignments: q:0: owned by 1@1a and 2@2a"
 
     def test_it_excuses_one_handover_only(self):
         events = [*self.EVENTS, *self.BACK, at(6, report("3a")), at(2, gives("2a", "", "q"))]

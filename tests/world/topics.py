@@ -9,6 +9,7 @@ from kgs_core.group.protocol import (
     DesiredState,
     DesiredVersion,
     Heartbeat,
+    Incarnation,
     MemberAssignment,
     Message,
     Received,
@@ -68,6 +69,7 @@ class Topics:
         history: all partitions together, in the order in which they were appended.
         journal: the same, and what controllers have done between, each with its time.
         writer: which controller may write, by the number that its fence got.
+        torn: whose Assignment a transaction has not written that was committed elsewhere; none has come since.
         hanging: messages of a transaction that is decided and ends when the next controller fences.
         fences: an older writer is refused. Off only to see what would happen.
         written: end offsets of what the group reads, where a test counts records; read: up to where they are read.
@@ -79,6 +81,7 @@ class Topics:
     history: list[Received[Message]] = field(default_factory=list)
     journal: list[tuple[float, object]] = field(default_factory=list)
     writer: int = 0
+    torn: set[Incarnation] = field(default_factory=set)
     hanging: tuple[Message, ...] = ()
     fences: bool = True
     written: dict[TopicPartition, int] = field(default_factory=dict)
@@ -110,6 +113,8 @@ class Topics:
         self.history.append(received)
         self.journal.append((self.clock.now, received))
         self.ends[log] = received.offset + 1
+        if isinstance(message, MemberAssignment):
+            self.torn.discard(message.member.incarnation)
         return received
 
     def fence_writers(self) -> int:
