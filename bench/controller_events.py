@@ -21,7 +21,7 @@ from kgs_core.group.protocol import (
     Report,
     Target,
 )
-from kgs_core.group.view.events import Event, FleetSeen, Measured, RecordsRead, Tick
+from kgs_core.group.view.events import Event, FleetSeen, RecordsRead, Tick
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.planning.shares import shares_of
@@ -104,7 +104,7 @@ class _RestingGroup:
             if number % _FLEET_EVERY == 0:
                 self._take("fleet", FleetSeen(self._runs))
         grown = 1 + 0.001 * (self._seconds % 3)
-        self._take("measurement", Measured(Load({tp: speed * grown for tp, speed in self._speeds.items()})))
+        self._take("measurement", Load({tp: speed * grown for tp, speed in self._speeds.items()}))
         self._take("tick", Tick())
 
     def _heartbeat(self) -> Received[Message]:

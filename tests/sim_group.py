@@ -10,7 +10,6 @@ from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.state import Options
 from kgs_core.group.invariants.assignments import check_single_owner
 from kgs_core.group.membership.member import MembershipTiming
-from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.runtime.rebalance_ports import Clocks, RunPorts
@@ -73,7 +72,7 @@ class SimGroup:
         self.chance = Chance(Random(1))
         pace = MembershipTiming(options.membership.heartbeat_s, options.membership.suspect_after_s, 300.0)
         self.fleet = SimFleet(self.topics, self.chance, Habits(pace))
-        self.measurements: dict[int, tuple[Load, float]] = {}
+        self.measurements: dict[int, Load] = {}
         self.last_read = -1
         self.events = []
         self.is_there = True
@@ -103,28 +102,27 @@ class SimGroup:
         known = {tp(name): float(speed) for name, speed in speeds.items() if speed is not None}
         unknown = frozenset(tp(name) for name, speed in speeds.items() if speed is None)
         offset = max(self.measurements, default=-1) + 1
-        load = Load(known, unknown)
+        load = Load(known, unknown, measurement_offset=offset, read_at=self.clock.now)
         if self.options.packing.idle_after_s is not None:
             load = self.topics.measured(load)
-        self.measurements[offset] = load, self.clock.now
+        self.measurements[offset] = load
         return offset
 
-    def at(self, offset: int | None) -> Measured | None:
+    def at(self, offset: int | None) -> Load | None:
         wanted = max(self.measurements, default=None) if offset is None else offset
         if wanted not in self.measurements:
             return None
         self.last_read = wanted
-        load, at = self.measurements[wanted]
-        return Measured(load, wanted, self.clock.now - at)
+        return self.measurements[wanted].as_of(self.clock.now)
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         newest = max(self.measurements, default=-1)
         return self.at(newest) if newest > self.last_read else None
 
-    def measure(self) -> Measured:
+    def measure(self) -> Load:
         self.measured_now += 1
         self.go_by(30.0)
-        return Measured(self.measurements[max(self.measurements)][0])
+        return replace(self.measurements[max(self.measurements)], measurement_offset=None)
 
     # The topics
 

@@ -1,17 +1,15 @@
 """Load that a plan is made for: what there is to read."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from kgs_core.errors import MeasurementError
 from kgs_core.model import TopicId, TopicPartition, WriteSpeeds, by_topic
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Every partition that must have a consumer, and how fast it grows.
+    """Every partition that must have a consumer, and how fast it grows: a measurement as plans are made of it.
 
     Attributes:
         speeds: write speed of each partition, bytes/s; the last known one where it is not known now.
@@ -23,9 +21,10 @@ class Load:
         ends: end offsets of the partitions that were read, if `packing.idle_after_s` asks for them; topic_ids: of their
             topics.
         zones: zone of each partition's leader, as far as it is known.
-
-    Raises:
-        MeasurementError: a speed is negative, infinite or no number.
+        measurement_offset: in `monitor.writeSpeed`; None: from elsewhere.
+        age_s: how old it was when it was read.
+        read_at: when that was, on the steady clock of whoever keeps it.
+        missing: partitions of the Target that the last measurements do not know -> since when, as the controller says.
     """
 
     speeds: WriteSpeeds
@@ -35,11 +34,19 @@ class Load:
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, TopicId] = field(default_factory=dict)
     zones: Mapping[TopicPartition, str] = field(default_factory=dict)
+    measurement_offset: int | None = None
+    age_s: float = 0.0
+    read_at: float = 0.0
+    missing: Mapping[TopicPartition, float] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        wrong = sorted(p for p, speed in self.speeds.items() if not 0 <= speed < math.inf)
-        if wrong:
-            raise MeasurementError(f"load: {wrong[0]}: write speed {self.speeds[wrong[0]]}: must be 0 or greater")
+    @property
+    def at(self) -> float:
+        """When it was measured, on the clock of `read_at`."""
+        return self.read_at - self.age_s
+
+    def as_of(self, now: float) -> "Load":
+        """The same, as if it were read at `now`."""
+        return replace(self, age_s=now - self.at, read_at=now)
 
     def write_speeds(self) -> WriteSpeeds:
         """A speed for every partition; a partition never measured is taken for as fast as its topic's others.

@@ -9,6 +9,7 @@ from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.lake.rule.completeness import Completeness
 from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.planning.load import Load
 from kgs_core.reporting.plain_values import picked
 from kgs_core.reporting.sums import known_sum, whole_sum
 
@@ -20,23 +21,27 @@ class ExternalFacts:
     """Facts that the group's own topics do not have.
 
     Attributes:
-        speeds: write speeds of the newest measurement, bytes/s, without unknown ones.
-        measured_age_s: age of that measurement; None: there is none.
+        load: newest measurement; None: there is none, or it is too old.
         lags: partition -> offsets that the lake lacks; None: unknown.
-        bytes_per_offset: topic -> stored bytes of one offset, by that measurement.
-        unknown: partitions without a speed in it.
         complete: how far tables of rules with complete hours are complete.
         newest_rows: derived table -> age of the oldest rows that it lacks, s (None: unknown), and its limit.
     """
 
-    speeds: WriteSpeeds = field(default_factory=dict)
-    measured_age_s: float | None = None
+    load: Load | None = None
     lags: Mapping[TopicPartition, int | None] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
-    bytes_per_offset: Mapping[str, float] = field(default_factory=dict)
-    unknown: frozenset[TopicPartition] = frozenset()
     complete: tuple[Completeness, ...] = ()
     newest_rows: Mapping[str, tuple[float | None, float]] = field(default_factory=dict)
+
+    @property
+    def speeds(self) -> WriteSpeeds:
+        """Write speeds of the newest measurement, bytes/s, without unknown ones."""
+        return {} if self.load is None else self.load.speeds
+
+    @property
+    def measured_age_s(self) -> float | None:
+        """Age of that measurement; None: there is none."""
+        return None if self.load is None else self.load.age_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,15 @@ class GroupAlert(StrEnum):
 
 def group_alerts(found: GroupStatus, *, has_listened: bool) -> Alerts:
     """How it is with each; `has_listened`: for long enough to tell who is silent."""
-    seen, hot = found.facts, found.hot_partitions or {}
+    load, hot = found.facts.load, found.hot_partitions or {}
     limit = found.largest_capacity
     lines = {
         GroupAlert.ALL_READ: _unread(found) if has_listened else None,
         GroupAlert.ALL_HEARD: _unheard(found) if has_listened else None,
-        GroupAlert.SPEEDS_KNOWN: (f"{tp}: its speed is not known" for tp in sorted(seen.unknown)),
+        GroupAlert.SPEEDS_KNOWN: (f"{tp}: its speed is not known" for tp in sorted(load.unknown if load else ())),
         GroupAlert.NONE_HOT: (f"{tp}: {v:.3g} bytes/s, and a consumer reads {limit:.3g}" for tp, v in hot.items()),
     }
-    unmeasured = (GroupAlert.SPEEDS_KNOWN, GroupAlert.NONE_HOT) if seen.measured_age_s is None else ()
+    unmeasured = (GroupAlert.SPEEDS_KNOWN, GroupAlert.NONE_HOT) if load is None else ()
     return {alert: None if said is None or alert in unmeasured else tuple(said) for alert, said in lines.items()}
 
 

@@ -86,7 +86,7 @@ def _load(state: ControllerState, now: float) -> str:
         return "no measurement yet"
     if not state.fresh(now):
         return f"the last measurement is {now - state.measured.at:.0f} s old"
-    load = state.measured.load
+    load = state.measured
     text = f"{sum(load.speeds.values()) / _MB:.3g} MB/s in all"
     owned = {p: c for p, c in state.view.current().items() if p in load.speeds}
     loads = consumer_loads(owned, load.speeds)

@@ -171,7 +171,7 @@ def group_status(settings: Settings, view: GroupView, facts: ExternalFacts, now:
         bad_shares=bad_shares(view, suspects),
         replacement=replacement_wait(view, target, suspects) if target is not None else None,
         failures={c: why for c, why in sorted(view.failures.items()) if c not in living},
-        capacity=capacity_seen(view, packing, facts.bytes_per_offset, suspects),
+        capacity=capacity_seen(view, packing, facts.load.bytes_per_offset if facts.load else {}, suspects),
         forced_only=packing.apply == "forced_only",
         quiet_until=packing.forced_only_until(time_ms),
         rscore_left=None if most is None else max(0.0, most - moved_within_an_hour(history, time_ms)),
@@ -184,10 +184,8 @@ def observed_status(settings: Settings, state: ControllerState, now: float) -> G
     Args:
         state: the observer's; silence counts up to its last reading.
     """
-    facts = ExternalFacts()
-    if (measured := state.fresh(now)) is not None:
-        load, age_s = measured.load, now - measured.at
-        facts = ExternalFacts(load.speeds, age_s, bytes_per_offset=load.bytes_per_offset, unknown=load.unknown)
+    load = state.fresh(now)
+    facts = ExternalFacts(None if load is None else load.as_of(now))
     return group_status(settings, state.view, facts, state.listening.at, state.time_ms(now))
 
 

@@ -26,7 +26,6 @@ from kgs_core.group.view.events import (
     Fenced,
     FleetSeen,
     Launch,
-    Measured,
     Note,
     ReadToEnd,
     RecordsRead,
@@ -38,6 +37,7 @@ from kgs_core.group.view.events import (
     Written,
 )
 from kgs_core.group.view.group_view import GroupView
+from kgs_core.planning.load import Load
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.system.failpoints import failpoint
 from kgs_core.system.first_capacity import first_flat_out
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 class MeasurementSource(Protocol):
     """Source of measurements that is polled."""
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """The newest measurement, returned once; None: there is no usable one since the last call.
 
         Raises:

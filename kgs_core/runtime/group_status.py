@@ -17,10 +17,10 @@ from kgs_core.lake.topics.complete import CompleteView
 from kgs_core.lake.topics.stats import LakeSnapshot, LakeView
 from kgs_core.model import TopicPartition
 from kgs_core.monitor.kafka.clock import age_s
-from kgs_core.monitor.kafka.load import bytes_per_offset
+from kgs_core.monitor.kafka.load import measured_load
 from kgs_core.monitor.kafka.topic import load_history
-from kgs_core.monitor.speeds import Measurement
 from kgs_core.planning.group import Group
+from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import moved_within_an_hour
 from kgs_core.reporting.consumer_rows import ExternalFacts
 from kgs_core.reporting.status import GroupStatus, group_status, silent_after_s
@@ -96,24 +96,21 @@ class GroupWatch(Closing):
             problems += snapshot.problems
             lags = {TopicPartition(t.topic, p): t.lag_of(p) for t in snapshot.tables for p in t.ends}
         newest_rows = newest_rows_lags(self._settings, self._lake.specs, problems) if with_lake else {}
-        measurement = self._measurement(problems)
         return ExternalFacts(
-            speeds=measurement.known if measurement is not None else {},
-            measured_age_s=age_s(measurement) if measurement is not None else None,
+            load=self._load(problems),
             lags=lags,
             problems=tuple(problems),
-            bytes_per_offset=bytes_per_offset(measurement.reading.partitions) if measurement is not None else {},
             complete=complete,
             newest_rows=newest_rows,
         )
 
-    def _measurement(self, problems: list[str]) -> Measurement | None:
+    def _load(self, problems: list[str]) -> Load | None:
         try:
             history = load_history(self._settings, self._admin, 1)
         except PortError as e:  # whoever may read the group's topics need not have the right to read this one
             problems.append(str(e))
             return None
-        return history[-1] if history else None
+        return measured_load(self._settings, history[-1], age_s=age_s(history[-1])) if history else None
 
 
 def hears_controller(settings: Settings) -> bool:

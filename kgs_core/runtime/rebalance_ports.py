@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report, Target
-from kgs_core.group.view.events import Measured
+from kgs_core.planning.load import Load
 from kgs_core.ports import ControllerWriter, Fleet, GroupTopicReader
 from kgs_core.runtime.controller_loop import MeasurementSource
 
@@ -24,10 +24,10 @@ class GroupTopicAccess(Protocol):
 class Feed(MeasurementSource, Protocol):
     """Source of published measurements: a run begins with the one that it refers to, and takes newer ones."""
 
-    def at(self, offset: int | None) -> Measured | None:
+    def at(self, offset: int | None) -> Load | None:
         """The measurement at an offset, or the newest; None: it does not exist."""
 
-    def measure(self) -> Measured:
+    def measure(self) -> Load:
         """A measurement of our own, which takes as long as the window is."""
 
 
@@ -71,7 +71,7 @@ class Reference:
         offsets = [one.offset for one in messages if isinstance(one.message, Report | Heartbeat)]
         return self.report_age_s if offsets and max(offsets) == self.report_offset else 0.0
 
-    def packed_by(self, feed: Feed) -> Measured | None:
+    def packed_by(self, feed: Feed) -> Load | None:
         """The measurement that the Target at `written` was packed by, however old; None: there is none."""
         return None if self.written is None or self.measurement_offset is None else feed.at(self.measurement_offset)
 

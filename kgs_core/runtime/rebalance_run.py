@@ -19,9 +19,10 @@ from kgs_core.group.controller.preview import preview
 from kgs_core.group.controller.state import ControllerOutcome, ControllerState, Options, Result
 from kgs_core.group.controller.write_guard import check_owners, check_write
 from kgs_core.group.protocol import Message, Received, Target
-from kgs_core.group.view.events import Measured, Write
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.handover_gaps import Unread
 from kgs_core.group.view.transitions import State
+from kgs_core.planning.load import Load
 from kgs_core.planning.plan import moves_between
 from kgs_core.runtime.controller_loop import ControlLoop, ControlPorts, fleet_seen
 from kgs_core.runtime.followed_change import Sources, follow_change
@@ -48,7 +49,7 @@ class RebalanceRun:
         self._reference = reference
         self._ports = ports
         self._clocks = ports.clocks
-        self._measured: tuple[Measured, float] | None = None
+        self._measured: Load | None = None
         self._is_logged = False
         self._loop: ControlLoop | None = None
         self._began: float | None = None
@@ -59,12 +60,12 @@ class RebalanceRun:
         self._earlier: Sequence[Received[Message]] | None = None
         self.problems: tuple[str, ...] = ()
 
-    def measure_for_record(self) -> Measured | None:
+    def measure_for_record(self) -> Load | None:
         """The measurement that the change was decided by, also before the run; None: gone, and it does not pack."""
         found = self._reference.packed_by(self._ports.feed)
         return self.measure() if found is None and self._reference.packs else found
 
-    def measure(self) -> Measured:
+    def measure(self) -> Load:
         """The measurement that partitions are packed by; the same one at every call, unless it has grown too old.
 
         A run may take long to begin. Where the one of its reference is too old, or not there any more, the newest one
@@ -81,7 +82,7 @@ class RebalanceRun:
         if self._measured is None:
             found = self._young_enough(limit_s)
             now = self._clocks.steady()
-            self._measured = found, now
+            self._measured = replace(found, read_at=now)
             failpoint("measured")
         return self._aged(now)
 
@@ -187,14 +188,14 @@ class RebalanceRun:
             self._loop_begun.go_on(stop, is_placed)
         return self._state.view.target
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """Port `MeasurementSource`: the one that is packed by first, then newer ones, which tell of new partitions."""
         if self._measured is None or self._is_logged:
             return self._ports.feed.newest()
         self._is_logged = True
         return self._as_new_as_the_target(self.measure())
 
-    def _as_new_as_the_target(self, measured: Measured) -> Measured:
+    def _as_new_as_the_target(self, measured: Load) -> Load:
         """The measurement that the Target was packed by, if that was written after this run was asked for.
 
         By an older one than that, the run would take back what has been found to be necessary since.
@@ -205,16 +206,15 @@ class RebalanceRun:
             return measured
         found = self._ports.feed.at(offset)
         if found is not None:
-            self._measured = found, self._clocks.steady()
+            self._measured = replace(found, read_at=self._clocks.steady())
         return found or measured
 
-    def _aged(self, now: float) -> Measured:
+    def _aged(self, now: float) -> Load:
         if self._measured is None:
             raise AssertionError("nothing was measured")
-        measured, at = self._measured
-        return replace(measured, age_s=measured.age_s + now - at)
+        return self._measured.as_of(now)
 
-    def _young_enough(self, limit_s: float) -> Measured:
+    def _young_enough(self, limit_s: float) -> Load:
         feed, offset = self._ports.feed, self._reference.measurement_offset
         for wanted in (offset, None) if offset is not None else (None,):
             found = feed.at(wanted)

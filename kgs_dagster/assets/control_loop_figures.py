@@ -10,7 +10,6 @@ import dagster as dg
 from kgs_core.config import Settings
 from kgs_core.group.controller.preview import Preview
 from kgs_core.group.protocol import Received, Target
-from kgs_core.group.view.events import Measured
 from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
@@ -29,9 +28,8 @@ Metadata = dict[str, Any]
 Row = Mapping[str, str | int | float | bool]
 
 
-def of_measurement(settings: Settings, measured: Measured) -> Metadata:
+def of_measurement(settings: Settings, load: Load) -> Metadata:
     """What partitions are packed by."""
-    load = measured.load
     speeds = sorted(load.speeds.items(), key=lambda each: (-each[1], each[0]))
     rows = [_row(tp, bytes_per_s=round(speed, 1)) for tp, speed in speeds]  # the exact ones: `inputs`
     found: Metadata = {
@@ -39,12 +37,12 @@ def of_measurement(settings: Settings, measured: Measured) -> Metadata:
         "unknown_partitions": len(load.unknown),
         "total_load_bytes_per_s": three_digits(sum(load.speeds.values())),
         "max_partition_bytes_per_s": three_digits(max(load.speeds.values(), default=0.0)),
-        "measurement_age_s": three_digits(measured.age_s),
+        "measurement_age_s": three_digits(load.age_s),
         "speeds": table(rows[:MOST_ROWS], {**_PARTITION, "bytes_per_s": "float"}),
-        "inputs": dg.MetadataValue.json(_inputs(settings, measured.measurement_offset, load)),
+        "inputs": dg.MetadataValue.json(_inputs(settings, load.measurement_offset, load)),
     }
-    if measured.measurement_offset is not None:
-        found["measurement_offset"] = measured.measurement_offset
+    if load.measurement_offset is not None:
+        found["measurement_offset"] = load.measurement_offset
     return found
 
 

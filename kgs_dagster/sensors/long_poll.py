@@ -19,7 +19,7 @@ from kgs_core.errors import FencedError, KgsError, MeasurementError, TransientEr
 from kgs_core.group.controller.observer import GroupObserver, Recommendation
 from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import Message, Received
-from kgs_core.group.view.events import Measured
+from kgs_core.planning.load import Load
 from kgs_core.ports import GroupTopicReader
 from kgs_core.reporting.bad_shares import judged_topics
 from kgs_core.reporting.group_alerts import Alerts, group_alerts
@@ -90,19 +90,18 @@ class AtHand:
         last: None: there is none that is young enough, and nothing is packed.
     """
 
-    last: Measured | None
+    last: Load | None
     steady: Callable[[], float]
 
-    def at(self, offset: int | None) -> Measured | None:  # noqa: ARG002 - the port's signature
+    def at(self, offset: int | None) -> Load | None:  # noqa: ARG002 - the port's signature
         """That one."""
-        last = self.last
-        return None if last is None else Measured(last.load, last.measurement_offset, self.steady() - last.at)
+        return None if self.last is None else self.last.as_of(self.steady())
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """None: there is no newer one."""
         return None
 
-    def measure(self) -> Measured:
+    def measure(self) -> Load:
         """Raise a MeasurementError: a tick has no time for that."""
         raise MeasurementError("the measurement that the change was decided by has grown too old")
 
@@ -228,7 +227,7 @@ class LongPoll:
         seen = fleet_seen(self._ports.fleet, self._watch.state.view)
         self._watch = self._watch.observed(seen, timing.steady())
 
-    def _measured(self) -> Measured | None:
+    def _measured(self) -> Load | None:
         """Consumers that are missing are started, and assignments given, without a measurement, too."""
         self._unmeasured = ""
         try:

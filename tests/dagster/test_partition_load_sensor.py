@@ -102,7 +102,7 @@ def test_who_is_there_reads_before_any_run_has_begun_which_records_it_as_it_was(
     assert (assignment["rscore"], assignment["moved_partitions"]) == (0.9, 1)
     assert assignment["inputs"]["target_before"]["assignment"]["a"] == {"0": int(before[tp("a")])}
     assert {row["rscore"] for row in assignment["alternatives"]} > {0.9}
-    load, _ = watched.sim.measurements[assignment["inputs"]["measurement"]["offset"]]
+    load = watched.sim.measurements[assignment["inputs"]["measurement"]["offset"]]
     assert assignment["inputs"]["speeds"] == {str(p): speed for p, speed in load.speeds.items()}
     assert (found["rscore"]["rscore"], found["rscore"]["moved_partitions"]) == (0.9, 1)
     handover = found["handover"]

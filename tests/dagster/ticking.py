@@ -4,7 +4,6 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from kgs_core.group.view.events import Measured
 from kgs_dagster.jobs.rebalance import RebalanceRuns
 from kgs_dagster.resources import UNFINISHED
 from kgs_dagster.sensors.long_poll import SensorPorts, Timing
@@ -86,7 +85,7 @@ class Watched(Runs):
         if self.load is None:
             return None
         offset = self.sim.publish(**self.load)
-        return Measured(self.sim.measurements[offset][0], offset)
+        return self.sim.measurements[offset]
 
     def read_to_end(self):
         self.fail("read_to_end")

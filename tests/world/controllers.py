@@ -14,7 +14,6 @@ from kgs_core.group.view.events import (
     Fenced,
     FleetSeen,
     Launch,
-    Measured,
     Note,
     ReadToEnd,
     RecordsRead,
@@ -26,6 +25,7 @@ from kgs_core.group.view.events import (
     Written,
 )
 from kgs_core.group.view.transitions import State
+from kgs_core.planning.load import Load
 from tests.world.chance import Chance
 from tests.world.fleet import SimFleet
 from tests.world.ports import SimControllerWriter, SimGroupTopicReader
@@ -98,7 +98,7 @@ class SimController:
     def kill(self) -> None:
         self._was_killed = True
 
-    def turn(self, measured: Measured | None) -> None:
+    def turn(self, measured: Load | None) -> None:
         """What it does in a second or so: reads, looks at the fleet and at the measurement, and acts on it."""
         self._try_again()
         self.work()
@@ -145,7 +145,7 @@ class SimController:
         if self.listens:
             self.tell(self._fleet_seen())
 
-    def nudge(self, measured: Measured | None) -> None:
+    def nudge(self, measured: Load | None) -> None:
         """The smallest step: one command, or one event whose commands wait."""
         self._try_again()
         if not self.listens:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from kgs_core.group.controller.desired_state import is_settled
 from kgs_core.group.controller.state import Options
 from kgs_core.group.protocol import DesiredState, DesiredVersion, RunState
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId, TopicPartition
@@ -68,11 +67,11 @@ class World:
         self.fleet.habits = replace(self.fleet.habits, version=version, config_hash=config_hash)
         self.topics.append(DesiredVersion(version, config_hash, "somebody", self.clock.ms))
 
-    def measured(self) -> Measured | None:
+    def measured(self) -> Load | None:
         load = self.load
         if load is not None and self.options.packing.idle_after_s is not None:
             load = self.topics.measured(load)
-        return None if load is None else Measured(load, self.clock.ms)
+        return None if load is None else replace(load, measurement_offset=self.clock.ms)
 
     def unread(self) -> set[TopicPartition]:
         """Partitions with records that no consumer has read."""

@@ -16,7 +16,7 @@ from kgs_core.planning.triggers import Watched
 
 def group_capacity(state: ControllerState) -> Capacity:
     """The learnt capacity beside the configured one, and the settings with those in use."""
-    sizes = state.measured.load.bytes_per_offset if state.measured is not None else {}
+    sizes = state.measured.bytes_per_offset if state.measured is not None else {}
     options = state.options
     return capacity_seen(state.view, options.packing, sizes, state.suspects(), options.first_flat_out)
 

@@ -104,7 +104,7 @@ def upsets_now(state: ControllerState, now: float) -> frozenset[Disruption]:
         waking = waking_reason(state, now)
         return health.upsets(None) | ({Disruption("waking", waking)} if waking else frozenset())
     measured = state.fresh(now)
-    return health.upsets(measured.load.write_speeds().keys() if measured is not None else None)
+    return health.upsets(measured.write_speeds().keys() if measured is not None else None)
 
 
 def _doubled(view: GroupView) -> Iterator[Member]:

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import Idle
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.plain_text import ranges
 from kgs_core.group.view.transitions import State
 from kgs_core.model import TopicPartition
@@ -27,13 +26,12 @@ def due_sleep(state: ControllerState, now: float) -> Idle | None:
     after_s, measured, target = state.options.packing.idle_after_s, state.fresh(now), state.target
     if after_s is None or measured is None or target is None or target.idle is not None:
         return None
-    load = measured.load
-    if load.unknown or any(load.speeds.values()) or load.speeds.keys() != load.ends.keys():
+    if measured.unknown or any(measured.speeds.values()) or measured.speeds.keys() != measured.ends.keys():
         return None
-    since, packed_at = _read_since(state, load.ends), state.change.packed_at
+    since, packed_at = _read_since(state, measured.ends), state.change.packed_at
     if since is None or packed_at is None or now - max(since, packed_at) < after_s:
         return None
-    return Idle(state.time_ms(since), load.ends, load.topic_ids)
+    return Idle(state.time_ms(since), measured.ends, measured.topic_ids)
 
 
 def waking_reason(state: ControllerState, now: float) -> str:
@@ -43,9 +41,8 @@ def waking_reason(state: ControllerState, now: float) -> str:
         return ""
     if state.options.packing.idle_after_s is None:
         return "packing.idle_after_s is null"
-    if (measured := state.fresh(now)) is None:
+    if (load := state.fresh(now)) is None:
         return "" if blind_load(state, now) is None else "the ends of the logs are not known"
-    load = measured.load
     if load.ends == idle.ends and load.topic_ids == idle.topic_ids:
         return ""
     unknown = (load.unknown | load.speeds.keys()) - load.ends.keys()
@@ -55,7 +52,7 @@ def waking_reason(state: ControllerState, now: float) -> str:
     return "; ".join(f"{what}: {_some(tps)}" for what, tps in found if tps)
 
 
-def blind_load(state: ControllerState, now: float) -> Measured | None:
+def blind_load(state: ControllerState, now: float) -> Load | None:
     """What to wake a sleeping group by where nobody measures: nothing is known of what was read to its end.
 
     None: the group does not sleep, or it is not certain yet that nobody measures.
@@ -64,7 +61,7 @@ def blind_load(state: ControllerState, now: float) -> Measured | None:
     has_waited = state.name is State.SENTINEL and now - state.entered_at > limit_s
     if idle is None or state.fresh(now) is not None or not has_waited:
         return None
-    return Measured(Load({}, frozenset(idle.ends)), read_at=now)
+    return Load({}, frozenset(idle.ends), read_at=now)
 
 
 def _some(partitions: Collection[TopicPartition]) -> str:

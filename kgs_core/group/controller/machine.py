@@ -34,7 +34,6 @@ from kgs_core.group.view.events import (
     Fence,
     Fenced,
     FleetSeen,
-    Measured,
     Note,
     ReadToEnd,
     RecordsRead,
@@ -45,6 +44,7 @@ from kgs_core.group.view.events import (
 )
 from kgs_core.group.view.group_health import described
 from kgs_core.group.view.transitions import Cause, State, follow
+from kgs_core.planning.load import Load
 
 Step = tuple[ControllerState, tuple[Command, ...]]
 
@@ -84,11 +84,11 @@ def _take(state: ControllerState, event: Event, now: float) -> Step:
             return _hear(state, event, now)
 
 
-def _hear(state: ControllerState, event: FleetSeen | Measured | StartFailed | Tick, now: float) -> Step:
+def _hear(state: ControllerState, event: FleetSeen | Load | StartFailed | Tick, now: float) -> Step:
     match event:
         case FleetSeen():
             return take_fleet(state, event, now), ()
-        case Measured():
+        case Load():
             return take_measured(state, event, now), ()
         case StartFailed():
             note = Note("start failed", {"consumer": event.consumer, "why": event.why})

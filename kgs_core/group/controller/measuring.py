@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState, Target
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.plain_text import ranges
 from kgs_core.model import TopicPartition
 from kgs_core.planning.load import Load
@@ -17,21 +16,19 @@ SECOND_LOOK_S = 5.0
 """A partition is gone if measurements so far apart lack it, and all between them."""
 
 
-def take_measured(state: ControllerState, event: Measured, now: float) -> ControllerState:
+def take_measured(state: ControllerState, event: Load, now: float) -> ControllerState:
     """`state` with a measurement.
 
     A rebalance run has one measurement only and trusts it: there, a partition that was seen within the monitor's window
     is unknown, not missing.
     """
     at = now - event.age_s
-    speeds, unknown = event.load.speeds, event.load.unknown
     standing = state.target.assignment if state.target else {}
     since = state.measured.missing if state.measured else {}
-    missing = {p: since.get(p, at) for p in standing if p not in speeds and p not in unknown}
+    missing = {p: since.get(p, at) for p in standing if p not in event.speeds and p not in event.unknown}
     kept = frozenset(p for p, first in missing.items() if at - first < SECOND_LOOK_S)
-    is_seen = state.options.until_done or not kept
-    load = event.load if is_seen else replace(event.load, unknown=unknown | kept)
-    return replace(state, measured=replace(event, load=load, read_at=now, missing=missing))
+    unknown = event.unknown if state.options.until_done or not kept else event.unknown | kept
+    return replace(state, measured=replace(event, unknown=unknown, read_at=now, missing=missing))
 
 
 def remembered(load: Load, target: Target | None) -> Load:
@@ -49,7 +46,7 @@ def blind_wait(state: ControllerState, now: float) -> str:
     measured, packing = state.fresh(now), state.options.packing
     if state.target is None or state.view.run_state is not RunState.RUNNING or packing.apply == "forced_only":
         return ""
-    unknown = measured.load.unknown if measured is not None else frozenset[TopicPartition]()
+    unknown = measured.unknown if measured is not None else frozenset[TopicPartition]()
     if not unknown or state.since_packing_s(now) < packing.sentinel_timeout_s:
         return ""
     return f"not looking for a better packing: the write speed of {ranges(unknown)} is unknown"

@@ -19,9 +19,10 @@ from kgs_core.group.controller.reading import read_from_beginning, read_on
 from kgs_core.group.controller.state import ControllerState, Options, VainSearch
 from kgs_core.group.controller.target_selection import select_target
 from kgs_core.group.protocol import Heartbeat, Message, Received, Report
-from kgs_core.group.view.events import FleetSeen, Launch, Measured, Stop, Write
+from kgs_core.group.view.events import FleetSeen, Launch, Stop, Write
 from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId
+from kgs_core.planning.load import Load
 
 HEARTBEATS_TO_HEAR = 3
 """Number of heartbeats within which every living consumer is heard."""
@@ -105,7 +106,7 @@ class GroupObserver:
         newest = _newest_report(messages)
         return GroupObserver(read, NewestReport(newest.offset, now) if newest else self.newest_report)
 
-    def observed(self, news: FleetSeen | Measured, now: float) -> "GroupObserver":
+    def observed(self, news: FleetSeen | Load, now: float) -> "GroupObserver":
         """Observer after news of the fleet or the monitor."""
         if isinstance(news, FleetSeen):
             return replace(self, state=take_fleet(self.state, news, now))

@@ -61,10 +61,9 @@ def _asks(state: ControllerState) -> bool:
 
 
 def _unknown(state: ControllerState, now: float) -> str:
-    measured = state.fresh(now)
-    if measured is None:
+    load = state.fresh(now)
+    if load is None:
         return "no measurement is fresh enough"
-    load = measured.load
     if load.unknown:
         return f"the write speed is unknown: {ranges(load.unknown)}"
     unread = load.speeds.keys() - state.view.current().keys()

@@ -5,13 +5,13 @@ knows neither reports nor fleet. Both take the plan from `make_plan`, and what i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.capacity import packing_in_use
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.state import ControllerState
-from kgs_core.group.controller.target_selection import select_target, watched_group
+from kgs_core.group.controller.target_selection import watched_group
 from kgs_core.planning.group import Group
 from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Plan, make_plan
@@ -23,17 +23,13 @@ class Preview:
 
     Attributes:
         load: with the last known speeds in the place of unknown ones.
-        reason: why the controller would write a Target now; empty: it would not.
-        held_back: why it would not write a better one now; empty: there is none, or nothing holds it back.
         packing: the settings that it was made by, with the capacities in use.
     """
 
     plan: Plan
     load: Load
     group: Group
-    reason: str
-    held_back: str = ""
-    packing: PackingSettings = field(default_factory=PackingSettings)
+    packing: PackingSettings
 
 
 def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
@@ -41,9 +37,7 @@ def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> 
     if state.measured is None:
         return None
     group = watched_group(state, now).group()
-    load = remembered(state.measured.load, state.target)
+    load = remembered(state.measured, state.target)
     packing = packing_in_use(state)
     plan = make_plan(load, group, packing, state.options.new_random, compare)
-    found = select_target(state, now)
-    held_back = str(found.held_back) if found.held_back else ""
-    return Preview(plan, load, group, found.target.reason if found.target else "", held_back, packing)
+    return Preview(plan, load, group, packing)

@@ -8,7 +8,7 @@ from kgs_core.config.membership import MembershipSettings
 from kgs_core.config.packing import FIRST_FLAT_OUT, PackingSettings
 from kgs_core.group.controller.target_size import UnwritableTarget
 from kgs_core.group.protocol import Incarnation, RunState, Target, Terms
-from kgs_core.group.view.events import Measured, Write
+from kgs_core.group.view.events import Write
 from kgs_core.group.view.group_health import Disruption
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.lifetimes import Lives
@@ -16,6 +16,7 @@ from kgs_core.group.view.restart_policy import History, Starts, mute_after_s, pl
 from kgs_core.group.view.transitions import State
 from kgs_core.model import BytesPerSecond, ConsumerId
 from kgs_core.packing import RandomSource
+from kgs_core.planning.load import Load
 from kgs_core.planning.rebalance_budget import HeldBack
 from kgs_core.planning.shares import shares_of
 from kgs_core.ports import Run
@@ -172,7 +173,7 @@ class ControllerState:
     view: GroupView = field(default_factory=GroupView)
     listening: Listening = field(default_factory=Listening)
     fleet: KnownRuns = field(default_factory=KnownRuns)
-    measured: Measured | None = None
+    measured: Load | None = None
     change: ChangeProgress = field(default_factory=ChangeProgress)
     search: VainSearch = field(default_factory=VainSearch)
     writing: Write | None = None
@@ -224,7 +225,7 @@ class ControllerState:
         """Seconds since the last packing, or the last vain search for a better one."""
         return now - max(self.change.packed_at or 0.0, self.search.at or 0.0)
 
-    def fresh(self, now: float) -> Measured | None:
+    def fresh(self, now: float) -> Load | None:
         """The measurement to pack by; None: there is none that is young enough."""
         limit_s = self.options.membership.max_measurement_age_s
         return self.measured if self.measured is not None and now - self.measured.at <= limit_s else None

@@ -11,7 +11,6 @@ from kgs_core.group.controller.plan_request import ASKED, open_request, since_pa
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.controller.target_size import UnwritableTarget, unwritable
 from kgs_core.group.protocol import Change, DesiredState, Idle, RunState, Target
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.group.view.plain_text import printable
 from kgs_core.group.view.reconcile import converged
@@ -20,6 +19,7 @@ from kgs_core.group.view.rolling_replacement import Replacement, fulfilled_ms, o
 from kgs_core.model import Assignment, ConsumerId
 from kgs_core.packing import rebalanced, rscore
 from kgs_core.planning.group import Group
+from kgs_core.planning.load import Load
 from kgs_core.planning.placement import to_joined
 from kgs_core.planning.rebalance_budget import HeldBack, moved_within_an_hour, with_change
 from kgs_core.planning.shares import shares_of
@@ -146,13 +146,13 @@ def _placed(state: ControllerState, target: Target, watched: Watched, now: float
     capacity_of = packing.classes_of(watched.classes).capacity(packing.packing_capacity)
     if measured is None:
         return to_joined(target.assignment, readers, None, capacity_of)
-    speeds = remembered(measured.load, target).write_speeds()
+    speeds = remembered(measured, target).write_speeds()
     planned = {p: consumer for p, consumer in target.assignment.items() if p in speeds}
     return to_joined(planned, readers, speeds, capacity_of)
 
 
-def _packed(state: ControllerState, measured: Measured, watched: Watched, now: float, waking: str) -> TargetDecision:
-    load = remembered(measured.load, state.target)
+def _packed(state: ControllerState, measured: Load, watched: Watched, now: float, waking: str) -> TargetDecision:
+    load = remembered(measured, state.target)
     packing, learnt = capacity_in_use(state)
     if isinstance(held_back := state.search.held_back, UnwritableTarget):
         is_due = state.since_packing_s(now) >= packing.sentinel_timeout_s

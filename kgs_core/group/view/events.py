@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgs_core.group.protocol import Incarnation, MemberAssignment, Message, Received, Target, Tombstone
-from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
 
@@ -62,29 +62,6 @@ class FleetSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A measurement of every partition that there is.
-
-    Attributes:
-        measurement_offset: in `monitor.writeSpeed`; None: from elsewhere.
-        age_s: how old it was when it was read.
-        read_at: when that was; missing: partitions of the Target that the last measurements do not know -> since when.
-            Both are the controller's to say.
-    """
-
-    load: Load
-    measurement_offset: int | None = None
-    age_s: float = 0.0
-    read_at: float = 0.0
-    missing: Mapping[TopicPartition, float] = field(default_factory=dict)
-
-    @property
-    def at(self) -> float:
-        """When it was made."""
-        return self.read_at - self.age_s
-
-
-@dataclass(frozen=True, slots=True)
 class StartFailed:
     """A Launch was refused: there is no run of it."""
 
@@ -97,7 +74,7 @@ class Tick:
     """Time goes by: about once a second."""
 
 
-Event = RecordsRead | Written | WriteFailed | Fenced | FleetSeen | Measured | StartFailed | Tick
+Event = RecordsRead | Written | WriteFailed | Fenced | FleetSeen | Load | StartFailed | Tick
 
 
 @dataclass(frozen=True, slots=True)

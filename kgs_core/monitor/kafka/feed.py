@@ -4,7 +4,6 @@ from confluent_kafka import Consumer, KafkaException
 
 from kgs_core.config import Settings
 from kgs_core.errors import ProtocolError
-from kgs_core.group.view.events import Measured
 from kgs_core.kafka.admin import admin_of
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.kafka.clients import consumer_of
@@ -15,6 +14,7 @@ from kgs_core.monitor.kafka.clock import age_s
 from kgs_core.monitor.kafka.load import measured_load
 from kgs_core.monitor.kafka.topic import topic_name
 from kgs_core.monitor.speeds.codec import decode
+from kgs_core.planning.load import Load
 from kgs_core.system.secret_files import SecretFiles
 
 _PATIENCE_S = 10.0
@@ -30,7 +30,7 @@ class MeasurementFeed:
         self._consumer: Consumer | None = None
         self._files = SecretFiles({})
 
-    def at(self, offset: int | None) -> Measured | None:
+    def at(self, offset: int | None) -> Load | None:
         """The measurement at an offset, or the newest one; None: it is not there, or no measurement of ours.
 
         Raises:
@@ -52,7 +52,7 @@ class MeasurementFeed:
         record = next(read_until(self._consumer, tp, span, _PATIENCE_S, where=where, at_once=1), None)
         return self._measured(record.value() or b"", wanted) if record is not None else None
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """The newest of those that have come since the last call; None where none has, or nothing was asked before."""
         if self._consumer is None:
             return None
@@ -61,7 +61,7 @@ class MeasurementFeed:
         records = self._arrived()
         return self._measured(records[-1][1], records[-1][0]) if records else None
 
-    def measure(self) -> Measured:
+    def measure(self) -> Load:
         """One of our own, not published: at once where a monitor publishes, else after a window; fails as `Monitor`.
 
         Raises:
@@ -69,7 +69,7 @@ class MeasurementFeed:
         """
         from kgs_core.monitor.kafka.monitor import measure  # with the client that asks for sizes
 
-        return Measured(measured_load(self._settings, measure(self._settings)))
+        return measured_load(self._settings, measure(self._settings))
 
     def close(self) -> None:
         """End the connection."""
@@ -93,9 +93,9 @@ class MeasurementFeed:
                 raise port_error(where, what, error)
         return [(int(m.offset() or 0), m.value() or b"") for m in messages if m.error() is None]
 
-    def _measured(self, value: bytes, offset: int) -> Measured | None:
+    def _measured(self, value: bytes, offset: int) -> Load | None:
         try:
             measurement = decode(value)
         except ProtocolError:  # of another version, say
             return None
-        return Measured(measured_load(self._settings, measurement), offset, age_s(measurement))
+        return measured_load(self._settings, measurement, offset, age_s(measurement))

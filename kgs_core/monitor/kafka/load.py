@@ -8,7 +8,7 @@ from kgs_core.monitor.speeds import Measurement, PartitionReading
 from kgs_core.planning.load import Load
 
 
-def measured_load(settings: Settings, measurement: Measurement) -> Load:
+def measured_load(settings: Settings, measurement: Measurement, offset: int | None = None, age_s: float = 0.0) -> Load:
     """Speeds, what is unknown, and end offsets where the settings ask for them. Changes nothing.
 
     A partition that has vanished is unknown until the monitor has not seen it for a whole window: a broker whose
@@ -26,6 +26,8 @@ def measured_load(settings: Settings, measurement: Measurement) -> Load:
         ends={tp: log.end_offset for tp, log in logs.items()},
         topic_ids={tp.topic: log.topic_id for tp, log in logs.items()},
         zones={tp: log.zone for tp, log in partitions.items() if log.zone},
+        measurement_offset=offset,
+        age_s=age_s,
     )
 
 

@@ -7,13 +7,14 @@ what is not known. It is logged, and the monitor is tried again.
 import logging
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError
-from kgs_core.group.view.events import Measured
 from kgs_core.monitor.kafka.source import RETRY_S, MonitorSource, OpenMonitor, publishing_monitor
+from kgs_core.planning.load import Load
 from kgs_core.system.patience import LogOnChange
 from kgs_core.system.shutdown import StopFlag
 
@@ -41,7 +42,7 @@ class MeasurementThread:
         self._end_s = end_s
         self._stop = StopFlag()
         self._lock = threading.Lock()
-        self._newest: tuple[Measured, float] | None = None
+        self._newest: Load | None = None
         self._say = LogOnChange(partial(_log.warning, _NO_MEASUREMENT), partial(_log.info, "measured again"))
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
 
@@ -55,14 +56,11 @@ class MeasurementThread:
         if self._thread.is_alive():
             _log.warning("the monitor has not ended within %g s: it is left behind", self._end_s)
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """The newest one, once; None when there is none since the last call."""
         with self._lock:
             found, self._newest = self._newest, None
-        if found is None:
-            return None
-        measured, at = found
-        return Measured(measured.load, measured.measurement_offset, time.monotonic() - at)
+        return None if found is None else found.as_of(time.monotonic())
 
     def _run(self) -> None:
         """Until the end, whatever happens: nobody would see that the thread is gone."""
@@ -89,7 +87,7 @@ class MeasurementThread:
         if measured is None:
             return
         with self._lock:
-            self._newest = measured, time.monotonic() - measured.age_s
+            self._newest = replace(measured, read_at=time.monotonic())
         self._say("")
 
     def _end_monitor(self) -> None:

@@ -5,7 +5,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, one_line
@@ -28,11 +27,6 @@ SAMPLES_KEPT = 6
 SAMPLED_AT_ONCE = 256
 FIRST_SAMPLE_RECORDS = 100
 _log = logging.getLogger(__name__)
-
-
-class _Size(NamedTuple):
-    time_s: float
-    size_bytes: int
 
 
 @dataclass(slots=True)
@@ -116,7 +110,7 @@ class PartitionSizes:
                 leader,
                 starts[tp],
                 ends[tp],
-                sizes[tp].size_bytes if tp in sizes else None,
+                sizes[tp].sizes[tp] if tp in sizes else None,
                 None if tp in sizes else self._samples.bytes_per_record(partitions.ids[tp.topic], tp),
                 self._zones.get(tp.topic, {}).get(tp.partition),
             )
@@ -154,13 +148,13 @@ class PartitionSizes:
                 self._ids[topic] = described.topic_id
                 self._starts = {tp: start for tp, start in self._starts.items() if tp.topic != topic}
 
-    def _read_starts(self, partitions: _Partitions, sizes: Mapping[TopicPartition, _Size]) -> None:
+    def _read_starts(self, partitions: _Partitions, sizes: Mapping[TopicPartition, LogSizes]) -> None:
         """Starts move seldom and only forward. Where a log was cut, its size says so, or the next look at all."""
         if time.monotonic() >= self._starts_due_s:
             self._starts = {}
             self._starts_due_s = time.monotonic() + SELDOM_S
-        for tp, size in sizes.items():
-            if size.size_bytes < self._last_sizes.get(tp, 0):
+        for tp, answer in sizes.items():
+            if answer.sizes[tp] < self._last_sizes.get(tp, 0):
                 self._starts.pop(tp, None)
         self._ask_starts(partitions)
 
@@ -169,26 +163,26 @@ class PartitionSizes:
         self._starts |= self._offsets.offsets(missing.by_leader(), "earliest")
 
     def _look_again(
-        self, partitions: _Partitions, sizes: Mapping[TopicPartition, _Size], ends: Mapping[TopicPartition, int]
+        self, partitions: _Partitions, sizes: Mapping[TopicPartition, LogSizes], ends: Mapping[TopicPartition, int]
     ) -> None:
         """Where a log has become shorter, see whether its topic was made again, before anybody says it was cut."""
         shorter = {tp.topic for tp, end in ends.items() if end < self._last_ends.get(tp, 0)}
-        shorter |= {tp.topic for tp, size in sizes.items() if size.size_bytes < self._last_sizes.get(tp, 0)}
-        self._last_ends, self._last_sizes = ends, {tp: size.size_bytes for tp, size in sizes.items()}
+        shorter |= {tp.topic for tp, answer in sizes.items() if answer.sizes[tp] < self._last_sizes.get(tp, 0)}
+        self._last_ends, self._last_sizes = ends, {tp: answer.sizes[tp] for tp, answer in sizes.items()}
         if not shorter:
             return
         self._ask_ids(shorter)
         partitions.ids |= self._ids
         self._ask_starts(partitions)
 
-    def _sizes(self, partitions: _Partitions) -> dict[TopicPartition, _Size]:
-        """The sizes that are told; the other partitions are dropped, unless all of them can be measured by offsets."""
+    def _sizes(self, partitions: _Partitions) -> dict[TopicPartition, LogSizes]:
+        """The answers that tell sizes; the others are dropped, unless all partitions can be measured by offsets."""
         answers = self._requests.log_sizes(partitions.by_leader())
         answered = [answer for each in answers.values() for answer in each if isinstance(answer, LogSizes)]
         if answered and all(answer.refused for answer in answered):
             self._fall_back()
             return {}
-        sizes = {tp: _Size(each.time_s, size) for each in answered for tp, size in each.sizes.items()}
+        sizes = {tp: each for each in answered for tp in each.sizes}
         failed = {b: last for b, each in answers.items() for last in each[-1:] if isinstance(last, str)}
         for tp in partitions.leaders.keys() - sizes.keys():
             broker = partitions.leaders[tp]

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from kgs_core.config import Settings
 from kgs_core.errors import KgsError, TransientError
-from kgs_core.group.view.events import Measured
 from kgs_core.monitor.kafka.load import measured_load
 from kgs_core.monitor.kafka.monitor import Monitor
 from kgs_core.monitor.speeds import Measurement
+from kgs_core.planning.load import Load
 
 RETRY_S = 15.0
 _PUBLISHED_WITHIN_S = 0.5
@@ -54,7 +55,7 @@ class MonitorSource:
         self._monitor: Monitor | None = None
         self._failed: tuple[KgsError, float] | None = None
 
-    def newest(self) -> Measured | None:
+    def newest(self) -> Load | None:
         """One more measurement is made and published; None where it is none to pack by.
 
         That is so before any speed can be known, for the group would be packed anew soon; where it is not known to be
@@ -80,7 +81,7 @@ class MonitorSource:
         if monitor is not None:
             monitor.close()
 
-    def _measure(self) -> Measured | None:
+    def _measure(self) -> Load | None:
         if self._monitor is None:
             self._monitor = self._open_monitor(self._settings)
         monitor = self._monitor
@@ -89,7 +90,7 @@ class MonitorSource:
         now = time.monotonic()
         if (offset is None and self._only_published) or self._is_premature(monitor, measurement):
             return None
-        return Measured(measured_load(self._settings, measurement), offset, time.monotonic() - now)
+        return replace(measured_load(self._settings, measurement, offset), age_s=time.monotonic() - now)
 
     def _is_premature(self, monitor: Monitor, measurement: Measurement) -> bool:
         settings = self._settings.monitor

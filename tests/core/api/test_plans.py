@@ -98,7 +98,7 @@ def test_without_speeds_the_group_is_measured_and_its_target_is_where_it_begins(
         ({"speeds": {"t:0": 1.0}}, ConfigError, "speeds: 't:0': write a partition as (topic, number)"),
         ({"speeds": {("t", "0"): 1.0}}, ConfigError, "speeds: ('t', '0'): write a partition as (topic, number)"),
         ({"speeds": {("t", 0): "fast"}}, ConfigError, "speeds: t:0: 'fast': give a number"),
-        ({"speeds": {("t", 0): -1.0}}, MeasurementError, "load: t:0: write speed -1.0: must be 0 or greater"),
+        ({"speeds": {("t", 0): -1.0}}, MeasurementError, "packing: t:0: write speed -1.0: must be 0 or greater"),
         ({"speeds": "no.jsonl"}, ConfigError, "no.jsonl: no such file or directory: name another file"),
         ({"current": {("t", 0): 0}}, ConfigError, "current: t:0: 0: give the number of a consumer, 1 to 2147483647"),
         ({"current": {("t", 0): math.nan}}, ConfigError, "current: t:0: nan: give the number of a consumer"),

@@ -6,18 +6,19 @@ import pytest
 
 from kgs_core.group.protocol import Change, DesiredState, FlatOut, Idle, RunState
 from kgs_core.metrics import METRICS
+from kgs_core.planning.load import Load
 from kgs_core.reporting.metric_samples import LakeFigures, samples
 from tests.core.reporting.test_status import ONE, TARGET, TWO, A, B, C, group, report, seen
 
 HOUR_MS = 3_600_000
 FLAT_OUT = FlatOut(92.0, 300.0, 0.0, 1000, 100, {"t": 100}, "x")
 FLAT_OUT_GROUP = group(report(ONE, A, flat_out=FLAT_OUT), report(TWO, C))
-FLAT_OUT_LOAD = {"speeds": {A: 100.0, B: 1.0, C: 1.0}, "measured_age_s": 1.0, "bytes_per_offset": {"t": 1.0}}
+FLAT_OUT_LOAD = {"load": Load({A: 100.0, B: 1.0, C: 1.0}, bytes_per_offset={"t": 1.0})}
 NO_CAPACITY = {"packing_capacity_bytes_per_s": None, "consumer_capacity_bytes_per_s": None}
 BUDGET = {"packing": {"max_rscore_per_hour": 2.0}}
 HAS_MOVED = group(target=replace(TARGET, history=(Change(0, "x", 1, 0.5, 1),)))
 STANDS_STILL = report(ONE, A, stopped={A: "why"})
-OF_THREE = {"speeds": {A: 10.0, B: 200.0, C: 5.0}, "measured_age_s": 1.0, "lags": {A: 3, B: None, C: 0}}
+OF_THREE = {"load": Load({A: 10.0, B: 200.0, C: 5.0}, age_s=1.0), "lags": {A: 3, B: None, C: 0}}
 OF_A, OF_B = {"kgs_table_rows": 5, "kgs_table_dead_letters_total": 1}, {"kgs_table_rows": None, "kgs_table_files": 1}
 LAKE = LakeFigures({"a": OF_A, "b": OF_B}, {A: 9}, {A: 0.0})
 
@@ -33,7 +34,7 @@ def values(found, lake=LakeFigures()):  # noqa: B008 - immutable
 
 def test_of_a_group_that_is_idle_only_what_the_lake_lacks_is_unread():
     idle = replace(TARGET, assignment={}, speeds={}, idle=Idle(0, {A: 3, B: 1, C: 0}, {"t": "1"}))
-    found = values(seen(group(target=idle), speeds={A: 0.0, B: 0.0}, measured_age_s=1.0, lags={A: 0, B: 1}))
+    found = values(seen(group(target=idle), load=Load({A: 0.0, B: 0.0}, age_s=1.0), lags={A: 0, B: 1}))
     states = {name for name, value in found.items() if name.startswith("partition_state") and value}
     assert states == {"partition_state t 0 idle", "partition_state t 1 unread"}
 
@@ -49,7 +50,7 @@ def test_of_a_group_that_is_idle_only_what_the_lake_lacks_is_unread():
             "topics_consumed": 1,
         }),
         (seen(group(STANDS_STILL)), {"topics_consumed": 0}),
-        (seen(group(report(ONE, A, B), report(TWO, C)), speeds={A: 10.0}, measured_age_s=1.0), {
+        (seen(group(report(ONE, A, B), report(TWO, C)), load=Load({A: 10.0}, age_s=1.0)), {
             "consumers_lower_bound": None, "consumer_load_bytes_per_second 1": None, "partition_speed_known t 0": 1,
             "partition_speed_known t 1": 0,
         }),

@@ -7,7 +7,7 @@ import pytest
 
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.protocol import RunState
-from kgs_core.group.view.events import FleetSeen, Measured
+from kgs_core.group.view.events import FleetSeen
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
@@ -56,7 +56,7 @@ def test_nothing_is_known_at_first():
 
 
 def test_an_unknown_speed_and_an_old_measurement(group):
-    known = Measured(Load({tp("a"): 50.0}, frozenset({tp("b"), tp("c"), tp("d")})), 1)
+    known = Load({tp("a"): 50.0}, frozenset({tp("b"), tp("c"), tp("d")}), measurement_offset=1)
     assert "speed unknown: 3 partitions" in seen(group, known)[1]
     assert seen(group, replace(known, age_s=45.0))[1] == "the last measurement is 45 s old"
 

@@ -20,6 +20,7 @@ from kgs_core.group.protocol import (
 )
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import ConsumerId, TopicPartition
+from kgs_core.planning.load import Load
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status import group_status
 from tests.configuration import settings_of
@@ -65,8 +66,7 @@ WITH_SPARE = replace(TARGET, spares=(ConsumerId(3),))
 def test_a_group_where_everything_is_in_its_place():
     found = seen(
         group(report(ONE, A, B), report(TWO, C)),
-        speeds={A: 10.0, B: 20.0, C: 5.0},
-        measured_age_s=1.0,
+        load=Load({A: 10.0, B: 20.0, C: 5.0}, age_s=1.0),
         lags={A: 1, B: 0, C: 4},
     )
     assert found.is_converged
@@ -90,7 +90,7 @@ def test_a_group_where_everything_is_in_its_place():
 
 def test_unknown_is_not_zero():
     """Of B neither speed nor lag is known, so neither is that of who reads it, nor the group's lag."""
-    found = seen(group(report(ONE, A, B), report(TWO, C)), speeds={A: 10.0, C: 5.0}, lags={A: 1, B: None, C: 2})
+    found = seen(group(report(ONE, A, B), report(TWO, C)), load=Load({A: 10.0, C: 5.0}), lags={A: 1, B: None, C: 2})
     assert [(line.load, line.lag) for line in found.consumers] == [(None, None), (5.0, 2)]
     assert [(line.known_lag, line.lag_unknown_partitions) for line in found.consumers] == [(1, 1), (2, 0)]
     assert (found.lag, found.known_lag, found.lag_unknown_partitions) == (None, 3, 1)
@@ -102,9 +102,9 @@ def test_unknown_is_not_zero():
 
 
 def test_a_controller_that_publishes_nothing_of_late_is_down():
-    assert seen(group(), measured_age_s=10.0).controller_is_heard
-    assert not seen(group(), measured_age_s=10.1).controller_is_heard
-    assert not seen(group(), measured_age_s=None).controller_is_heard
+    assert seen(group(), load=Load({}, age_s=10.0)).controller_is_heard
+    assert not seen(group(), load=Load({}, age_s=10.1)).controller_is_heard
+    assert not seen(group()).controller_is_heard
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytest
 from kgs_core.errors import FencedError, MeasurementError, TransientError, UnsafeError
 from kgs_core.group.controller import machine
 from kgs_core.group.controller.state import Result
-from kgs_core.group.view.events import Measured
 from kgs_core.model import ConsumerId
 from kgs_core.planning.load import Load
 from kgs_core.runtime import rebalance_run
@@ -50,7 +49,7 @@ def test_a_first_assignment_costs_nothing():
     group.start(1, 2)
     offset = group.publish(**FOUR)
     measured, assigned, priced, handed_over = parts(run_of(group, measurement_offset=offset))
-    assert (measured.measurement_offset, measured.load.speeds[tp("a")]) == (offset, 50.0)
+    assert (measured.measurement_offset, measured.speeds[tp("a")]) == (offset, 50.0)
     assert (assigned.before, assigned.is_written, assigned.outcome) == (None, True, None)
     assert (assigned.target.message, group.target().measurement_offset) == (group.target(), offset)
     assert (priced.rscore, priced.moved, priced.moves) == (0.0, 0, ())
@@ -110,7 +109,7 @@ def test_where_a_measurement_is_too_old_or_gone_the_newest_one_counts(group, age
     ("made", "error", "line"),
     [
         (TransientError("Kafka b:9092: DescribeLogDirs: no answer"), TransientError, "DescribeLogDirs: no answer"),
-        (Measured(Load({}), age_s=31.0), MeasurementError, "made for this run is 31 s old by now.*is 30: raise it"),
+        (Load({}, age_s=31.0), MeasurementError, "made for this run is 31 s old by now.*is 30: raise it"),
     ],
     ids=["none to be had", "made too slowly"],
 )
@@ -156,7 +155,7 @@ def test_a_look_fences_nobody_and_writes_nothing(group):
     writer, history = group.topics.writer, group.history()
     group.publish(**LARGE)
     state = run_of(group).observe_measured().state
-    assert sum(state.measured.load.speeds.values()) == sum(LARGE.values())
+    assert sum(state.measured.speeds.values()) == sum(LARGE.values())
     assert state.target == group.target()
     assert (group.topics.writer, group.history()) == (writer, history)
 

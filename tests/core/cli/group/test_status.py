@@ -18,6 +18,7 @@ from kgs_core.group.view.rolling_replacement import ReplacementWait
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.learnt_capacity import Learnt, capacity_of
+from kgs_core.planning.load import Load
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts
 from kgs_core.reporting.status_json import status_values
 from tests.a_status import a_status
@@ -41,7 +42,7 @@ def group(**changes):
         "waiting": {B: "it has not joined"},
         "consumers": LINES,
         "lag": 12,
-        "facts": ExternalFacts(measured_age_s=1.0),
+        "facts": ExternalFacts(Load({}, age_s=1.0)),
     }
     return a_status(**{**found, **changes})
 
@@ -95,7 +96,7 @@ def test_what_is_not_known_is_no_number():
 
 
 def test_a_controller_that_is_down_is_shown():
-    lines = shown(group(controller_is_heard=False, facts=ExternalFacts(measured_age_s=125.0)))
+    lines = shown(group(controller_is_heard=False, facts=ExternalFacts(Load({}, age_s=125.0))))
     assert lines[1] == (
         "! the controller is down, or cannot measure (the last measurement is 125 s old): consumers keep "
         "reading what they own; see its log, or start `kgs control`"

@@ -13,7 +13,6 @@ from kgs_core.group.view.events import (
     Fence,
     Fenced,
     FleetSeen,
-    Measured,
     ReadToEnd,
     RecordsRead,
     StartFailed,
@@ -33,7 +32,7 @@ EVENTS = (
     WriteFailed("no answer"),
     Fenced(),
     FleetSeen(()),
-    Measured(Load({})),
+    Load({}),
     StartFailed(ConsumerId(1), "no room"),
     Tick(),
 )

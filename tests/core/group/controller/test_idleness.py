@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kgs_core.group.controller.idleness import due_sleep, waking_reason
 from kgs_core.group.controller.state import ChangeProgress, ControllerState, Listening
 from kgs_core.group.protocol import Idle, Incarnation, Member, Phase, Process, Received, Report, Target
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.transitions import State
 from kgs_core.model import ConsumerId, TopicId, TopicPartition
@@ -52,7 +51,7 @@ def a_state(load=QUIET, target=TARGET, view=None, packed_at=0.0, now=NOW):
         name=State.SENTINEL,
         view=found,
         listening=Listening(now),
-        measured=None if load is None else Measured(load, read_at=now),
+        measured=None if load is None else replace(load, read_at=now),
         change=ChangeProgress(packed_at),
     )
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from kgs_core.group.controller.target_selection import select_target
-from kgs_core.group.view.events import Measured
 from kgs_core.group.view.group_health import GroupHealth
 from kgs_core.planning import plan
 from kgs_core.planning.load import Load
@@ -69,7 +68,7 @@ def test_nothing_is_packed_by_an_old_measurement(triggered, settings, synchroniz
     view = replace(state.view, target=replace(state.view.target, message=target))
     limit_s = state.options.membership.max_measurement_age_s
     options = replace(state.options, packing=settings)
-    measured = replace(state, view=view, options=options, measured=Measured(Load(speeds)))
+    measured = replace(state, view=view, options=options, measured=Load(speeds))
     found = select_target(measured, limit_s if is_fresh else limit_s + 1)
     packed = found.target is not None and found.target.speeds == speeds
     assert packed == (is_fresh and reason is not Reason.RESTARTED)

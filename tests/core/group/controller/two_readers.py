@@ -2,7 +2,7 @@
 
 from kgs_core.group.controller.machine import step
 from kgs_core.group.protocol import Change, Incarnation, Member, MemberAssignment, Phase, Received, Report, Target
-from kgs_core.group.view.events import Measured, Note, Tick, Write, Written
+from kgs_core.group.view.events import Note, Tick, Write, Written
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.planning.load import Load
 from kgs_core.ports import Run
@@ -65,7 +65,12 @@ def notes(commands, text):
 
 def measured(age_s=0.0, unknown="", offset=7, **speeds):
     partitions = {TopicPartition(name, 0): float(speed) for name, speed in speeds.items()}
-    return Measured(Load(partitions, frozenset(TopicPartition(n, 0) for n in unknown)), offset, age_s)
+    return Load(
+        partitions,
+        frozenset(TopicPartition(n, 0) for n in unknown),
+        measurement_offset=offset,
+        age_s=age_s,
+    )
 
 
 def look(state, event, now=1.0):

@@ -75,7 +75,7 @@ def test_after_trouble_there_are_measurements_again(measuring, caplog, trouble):
     last = FakeMonitor()
     with measuring(trouble, trouble, last) as thread:
         measured = wait_until(thread.newest, 10, "a measurement")
-    assert (measured.load.speeds, measured.measurement_offset) == ({TP: 1000.0}, 7)
+    assert (measured.speeds, measured.measurement_offset) == ({TP: 1000.0}, 7)
     assert last.is_closed
     warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     (said,) = [line for line in warnings if "nothing is packed" in line]
