@@ -9,10 +9,9 @@ from typing import Any
 import polars as pl
 
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.storage import Storage
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
 from tests.processing import process_topic

@@ -10,7 +10,7 @@ from kgs_core.ingest.driver.rounds import Ingest
 from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.kafka.admin import KafkaAdmin
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange, TopicId
 
 
@@ -24,7 +24,7 @@ def admin(monkeypatch):
 
 def test_every_question_of_a_round_has_its_time(admin):
     """They were all 0: rounds ask one subject at a time since, and the bench timed questions that nobody asks."""
-    progress = TopicProgress("t", TopicId("id"), uses_dataframe=True, owned=frozenset({0}), positions={0: 0})
+    progress = TopicProgress("t", TopicId("id"), uses_dataframe=True, owned=frozenset({0}), at=TablePositions({0: 0}))
     state = SimpleNamespace(progress=progress, job=lambda _: None, is_at_work=False)
     batch = TopicBatch("t", TopicId("id"), {0: OffsetRange(0, 10)}, (), records=10)
     reads = SimpleNamespace(read=lambda question, jobs: ReadResult(batches=[batch]), end_task=lambda: None)

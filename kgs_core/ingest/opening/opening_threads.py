@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kgs_core.errors import ProtocolError
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.kafka.topic_description import TopicDescription
+from kgs_core.lake.rule.batch import TablePositions
 from kgs_core.lake.topics.topic_table import TopicTable
 from kgs_core.model import TopicPartition
 from kgs_core.system.watchdog import stacks
@@ -78,7 +78,7 @@ class Opening:
         if self.open is not None:
             self.table = self.open()
         # Without partitions of ours nothing is asked: a topic that is only coming
-        self.positions = self.opened.positions(self.partitions) if self.partitions else TablePositions({})
+        self.positions = self.opened.positions(self.partitions) if self.partitions else TablePositions()
 
     def lasts(self, now: float) -> str | None:
         """The reason why its partitions are not read yet; None where that is no news."""

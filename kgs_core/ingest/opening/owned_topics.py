@@ -20,10 +20,10 @@ from kgs_core.ingest.opening.retry_times import RetryTimes
 from kgs_core.ingest.opening.topic_opener import TopicOpener
 from kgs_core.ingest.opening.topic_state import TopicState
 from kgs_core.ingest.round.answers import other_topic
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.kafka.admin import KafkaAdmin
 from kgs_core.kafka.topic_description import TopicDescription
+from kgs_core.lake.rule.batch import TablePositions
 from kgs_core.model import TopicPartition
 
 PartitionsOf = Callable[[str, int], frozenset[int]]

@@ -55,11 +55,10 @@ class TopicState:
 
     def job(self, progress: TopicProgress | None = None) -> TopicJob:
         """What a worker must know, at `progress`; in the middle of a round that is not yet the one kept here."""
-        at = progress or self._progress
+        at = (progress or self._progress).at
         if self._plan.schema is not self.table.schema:  # it is given columns now and then
             self._plan = _plan_of(self.table)
-        side_marks = {table: dict(marks) for table, marks in at.side_marks.items()}
-        return TopicJob(self._plan, dict(at.marks), dict(at.epochs), side_marks)
+        return TopicJob(self._plan, at.dead_letter_marks, at.leader_epochs, at.side_marks)
 
     def give_up(self, partitions: frozenset[int]) -> None:
         """Own these no longer, and forget all about them: what the table says of them changes from now on."""

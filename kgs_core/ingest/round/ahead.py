@@ -45,8 +45,8 @@ class ReadAhead:
         foreseen = {tp for tp in self.question.start if tp.topic in topics}
         alike = {tp for tp in question.start.keys() & foreseen if _basis(at, tp) == _basis(self.at, tp)}
         # Dead letters of what is to be read were there before: another owner may have added to them since
-        topics_of = at.topics
-        alike -= {tp for tp in alike if (topics_of[tp.topic].marks.get(tp.partition) or 0) > question.start[tp]}
+        marks = {name: topic.at.dead_letter_marks for name, topic in at.topics.items()}
+        alike -= {tp for tp in alike if (marks[tp.topic].get(tp.partition) or 0) > question.start[tp]}
         return result.of(alike, {tp.topic for tp in foreseen - alike}) if alike else None
 
 
@@ -71,5 +71,4 @@ def foresee(at: Round) -> ReadAhead | None:
 def _basis(at: Round, tp: TopicPartition) -> object:
     """All of a partition that a reading goes by."""
     topic, partition = at.topics[tp.topic], tp.partition
-    sides = {table: marks.get(partition) for table, marks in topic.side_marks.items()}
-    return topic.topic_id, topic.active[partition], topic.marks.get(partition), sides, topic.epochs.get(partition)
+    return topic.topic_id, topic.active[partition], topic.at.of([partition])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kgs_core.errors import ProtocolError
 from kgs_core.ingest.round import reasons
-from kgs_core.ingest.round.progress import TablePositions, TopicProgress
+from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.questions import (
     AddColumns,
     Answer,
@@ -24,7 +24,7 @@ from kgs_core.ingest.round.questions import (
 )
 from kgs_core.ingest.round.state import Round, Stage
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import TopicId, TopicPartition
 
 

@@ -5,28 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kgs_core.ingest.round.stops import StopCause, StoppedPartition, look_after_s
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import TopicId
 
 SHARE_RECORDS = 1000
 V = TypeVar("V")
-
-
-@dataclass(frozen=True, slots=True)
-class TablePositions:
-    """Positions in the lake of the partitions asked for.
-
-    Attributes:
-        next_offset: partition -> next offset to read.
-        dead_letter_marks: partition -> offset below which dead letters are written already; None where there are none.
-        leader_epochs: partition -> leader epoch of the last record committed; absent where it is not known.
-        side_marks: side table -> partition -> offset below which its rows are written already.
-    """
-
-    next_offset: Mapping[int, int]
-    dead_letter_marks: Mapping[int, int | None] = field(default_factory=dict)
-    leader_epochs: Mapping[int, int] = field(default_factory=dict)
-    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +18,7 @@ class TopicProgress:
 
     Attributes:
         uses_dataframe: its records go through the user's Spark transform, in a job of their own.
-        positions: partition -> next offset to read, as the table has it.
-        marks: partition -> offset below which dead letters are written.
-        side_marks: side table -> partition -> offset below which its rows are written.
-        epochs: partition -> leader epoch of the last record committed.
+        at: where the table stands, of what is owned.
         stops: partitions that are owned and stand still.
         tries: partition -> how often in a row it was stopped; forgotten when a batch of it is committed.
         is_missing: Kafka knew no such topic when it was asked last.
@@ -51,16 +31,18 @@ class TopicProgress:
     topic_id: TopicId
     uses_dataframe: bool = False
     owned: frozenset[int] = frozenset()
-    positions: Mapping[int, int] = field(default_factory=dict)
-    marks: Mapping[int, int | None] = field(default_factory=dict)
-    side_marks: Mapping[str, Mapping[int, int | None]] = field(default_factory=dict)
-    epochs: Mapping[int, int] = field(default_factory=dict)
+    at: TablePositions = field(default_factory=TablePositions)
     stops: Mapping[int, StoppedPartition] = field(default_factory=dict)
     tries: Mapping[int, int] = field(default_factory=dict)
     is_missing: bool = False
     waiting_since: float | None = None
     bytes_per_record: float = 1000.0
     recent: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """Partition -> next offset to read, as the table has it."""
+        return self.at.next_offset
 
     @property
     def active(self) -> dict[int, int]:
@@ -92,15 +74,12 @@ class TopicProgress:
 
     def owning(self, partitions: frozenset[int], found: TablePositions) -> "TopicProgress":
         """Owns exactly these, from the table's positions; a stop whose position was moved is over."""
-        positions = {p: found.next_offset[p] for p in partitions}
-        kept = {p: s for p, s in self.stops.items() if positions.get(p) == s.position}
+        at = found.of(partitions)
+        kept = {p: s for p, s in self.stops.items() if at.next_offset.get(p) == s.position}
         return replace(
             self,
             owned=partitions,
-            positions=positions,
-            marks={p: found.dead_letter_marks.get(p) for p in partitions},
-            side_marks={t: {p: marks.get(p) for p in partitions} for t, marks in found.side_marks.items()},
-            epochs={p: e for p, e in found.leader_epochs.items() if p in partitions},
+            at=at,
             stops=kept,
             tries={p: n for p, n in self.tries.items() if p in kept or (p in partitions and p not in self.stops)},
         )
@@ -111,10 +90,7 @@ class TopicProgress:
         return replace(
             self,
             owned=self.owned - gone,
-            positions=_without(self.positions, gone),
-            marks=_without(self.marks, gone),
-            side_marks={t: _without(marks, gone) for t, marks in self.side_marks.items()},
-            epochs=_without(self.epochs, gone),
+            at=self.at.of(self.owned - gone),
             stops=_without(self.stops, gone),
             tries=_without(self.tries, gone),
             recent=self.recent if self.owned - gone else (),  # whoever has it now knows better how its records are
@@ -122,22 +98,14 @@ class TopicProgress:
 
     def advanced(self, batch: TopicBatch) -> "TopicProgress":
         """With the positions of a batch that has been committed."""
-        read = {p: r.end for p, r in batch.ranges.items()}
-        marks = dict(self.marks)
-        if batch.dead_letters is not None:
-            marks = _moved(marks, read)
         size = self.bytes_per_record
         if batch.records:
             size = 0.7 * size + 0.3 * batch.consumed_bytes / batch.records
         return replace(
             self,
-            positions={**self.positions, **read},
-            marks=marks,
-            side_marks={t: _moved(m, read) if t in batch.sides else m for t, m in self.side_marks.items()},
-            # An older epoch may have ended before the new position, which would look like a log that was truncated.
-            epochs={**_without(self.epochs, read), **batch.leader_epochs},
-            stops=_without(self.stops, read),
-            tries=_without(self.tries, read),
+            at=self.at.after(batch),
+            stops=_without(self.stops, batch.ranges),
+            tries=_without(self.tries, batch.ranges),
             bytes_per_record=size,
             recent=_recent(self.recent, batch) if batch.records else self.recent,
         )
@@ -180,10 +148,6 @@ class TopicProgress:
 def _without(of: Mapping[int, V], partitions: Iterable[int]) -> dict[int, V]:
     gone = frozenset(partitions)
     return {p: value for p, value in of.items() if p not in gone}
-
-
-def _moved(marks: Mapping[int, int | None], ends: Mapping[int, int]) -> dict[int, int | None]:
-    return {**marks, **{p: max(end, marks.get(p) or 0) for p, end in ends.items()}}
 
 
 def _recent(recent: tuple[tuple[int, int], ...], batch: TopicBatch) -> tuple[tuple[int, int], ...]:

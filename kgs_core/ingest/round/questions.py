@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kgs_core.ingest.round.batch_plan import PlannedRead
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import TopicId, TopicPartition
 from kgs_core.ports.lake import Schema
 

@@ -7,11 +7,10 @@ import pyarrow as pa
 
 from kgs_core.config import TableSpec, TopicRule
 from kgs_core.errors import TransientError, UnsafeError
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.lake.files.columns import as_wide_as_there, lacking, widened
 from kgs_core.lake.files.layout import layout_of, table_schema
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema, value_schema
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.lake.rule.judgements import closed
 from kgs_core.lake.rule.positions import CLOSED, AppIds, epoch_at, epoch_stamp, parse_app_id
 from kgs_core.lake.rule.route_tokens import ROUTED

@@ -6,7 +6,7 @@ Topic `a` has all the trouble there is, `b` none at all: what happens to `b` sho
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from kgs_core.ingest.round.progress import TablePositions, TopicProgress
+from kgs_core.ingest.round.progress import TopicProgress
 from kgs_core.ingest.round.questions import (
     AddColumns,
     Answer,
@@ -26,7 +26,7 @@ from kgs_core.ingest.round.questions import (
 )
 from kgs_core.ingest.round.state import RoundLimits
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 
 PACE = RoundLimits(1_000_000, 0.0)

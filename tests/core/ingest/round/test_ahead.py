@@ -9,7 +9,7 @@ from kgs_core.ingest.round.machine import answered, begin
 from kgs_core.ingest.round.questions import Commit, Landed, ReadBatch, ReadResult
 from kgs_core.ingest.round.state import Round, Stage
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from kgs_core.ports import FileWritten
 from tests.core.ingest.round.round_world import ID, PACE, progress
@@ -47,7 +47,7 @@ def reading(topics):
 def test_the_next_round_asks_what_was_foreseen_and_takes_all_of_the_answer():
     ahead = foreseen(committing())
     assert (ahead.question.start, ahead.question.epochs) == ({A: 3, B: 3}, {A: 7})
-    assert ahead.at.topics["a"].marks == {0: 3}
+    assert ahead.at.topics["a"].at.dead_letter_marks == {0: 3}
     at = committing()
     for number in list(at.open):
         at = answered(at, number, Landed(committed=True), 0.0)
@@ -103,7 +103,7 @@ def test_a_batch_with_a_partition_that_stopped_goes_with_all_that_is_said_of_its
 def test_a_partition_that_was_not_foreseen_is_read_by_the_round_after_that():
     ahead, said = two_read_ahead(has_second=True)
     topic = ahead.at.topics["a"]
-    more = replace(topic, owned=topic.owned | {2}, positions={**topic.positions, 2: 0}, marks={**topic.marks, 2: None})
+    more = replace(topic, owned=topic.owned | {2}, at=replace(topic.at, next_offset={**topic.positions, 2: 0}))
     assert ahead.answer(said, *reading({"a": more}), {"a"}) == said
 
 
@@ -115,9 +115,9 @@ def test_nothing_of_a_topic_that_may_not_be_taken_is_taken():
 @pytest.mark.parametrize(
     "change",
     [
-        {"marks": {0: 4}},
-        {"epochs": {0: 8}},
-        {"positions": {0: 4}},
+        {"at": TablePositions({0: 3}, {0: 4}, {0: 7})},
+        {"at": TablePositions({0: 3}, {0: 3}, {0: 8})},
+        {"at": TablePositions({0: 4}, {0: 3}, {0: 7})},
         {"topic_id": TopicId("another")},
         {"owned": frozenset()},
     ],
@@ -138,7 +138,7 @@ def test_topics_that_take_turns_are_not_read_ahead_and_nothing_is_without_a_comm
 def test_what_lies_below_the_mark_of_dead_letters_is_read_again():
     """Another owner may have added letters there, and the mark stays where it is."""
     ahead = foreseen(committing())
-    topics = {**ahead.at.topics, "a": replace(ahead.at.topics["a"], marks={0: 7})}
+    topics = {**ahead.at.topics, "a": replace(ahead.at.topics["a"], at=TablePositions({0: 3}, {0: 7}, {0: 7}))}
     ahead = replace(ahead, at=replace(ahead.at, topics=topics))
     result = ReadResult([batch("a", 3), batch("b", 3)])
     assert ahead.answer(result, *reading(topics), {"a", "b"}) == ReadResult([batch("b", 3)])

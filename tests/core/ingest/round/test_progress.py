@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange
 from kgs_core.ports import FileWritten
 from tests.core.ingest.round.round_world import ID, progress
@@ -21,24 +20,24 @@ def test_leader_epoch_of_before_does_not_outlive_a_batch_without_one():
     state = progress("a", 1)
     read = TopicBatch("a", ID, {0: OffsetRange(0, 5)}, (), records=5, leader_epochs={0: 3})
     markers_only = TopicBatch("a", ID, {0: OffsetRange(5, 6)}, ())
-    assert state.advanced(read).epochs == {0: 3}
-    assert state.advanced(read).advanced(markers_only).epochs == {}
+    assert state.advanced(read).at.leader_epochs == {0: 3}
+    assert state.advanced(read).advanced(markers_only).at.leader_epochs == {}
 
 
 def test_partition_that_was_given_up_brings_nothing_back():
     state = progress("a", 2).owning(frozenset({0, 1}), TablePositions({0: 0, 1: 0}, {0: 4, 1: 6}, {0: 3, 1: 7}))
     given_up = state.stopped({0: "bad record"}, StopCause.BAD_RECORD, 0.0).without({0})
-    assert (given_up.owned, given_up.positions, given_up.stops, given_up.tries) == ({1}, {1: 0}, {}, {})
-    assert (given_up.marks, given_up.epochs) == ({1: 6}, {1: 7})
+    assert (given_up.owned, given_up.stops, given_up.tries) == ({1}, {}, {})
+    assert given_up.at == TablePositions({1: 0}, {1: 6}, {1: 7})
 
 
 def test_dead_letters_that_were_written_are_not_written_again():
     """Up to the end of the batch that had some; a mark that lies behind that already stays."""
     state = progress("a", 3).owning(frozenset({0, 1, 2}), TablePositions({0: 0, 1: 0, 2: 0}, {1: 9}))
     ranges = {0: OffsetRange(0, 5), 1: OffsetRange(0, 5)}
-    assert state.advanced(TopicBatch("a", ID, ranges, ())).marks == {0: None, 1: 9, 2: None}
+    assert state.advanced(TopicBatch("a", ID, ranges, ())).at.dead_letter_marks == {0: None, 1: 9, 2: None}
     some = TopicBatch("a", ID, ranges, (), dead_letters=FileWritten("bad.parquet", 100, 1, "{}"))
-    assert state.advanced(some).marks == {0: 5, 1: 9, 2: None}
+    assert state.advanced(some).at.dead_letter_marks == {0: 5, 1: 9, 2: None}
 
 
 def test_bytes_per_record_follow_what_is_read():

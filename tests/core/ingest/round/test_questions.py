@@ -3,11 +3,10 @@
 from dataclasses import fields
 
 from kgs_core.ingest.round.machine import begin
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.round.questions import ReadBatch, ReadResult
 from kgs_core.ingest.round.state import RoundLimits
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.core.ingest.round.round_consumer import Consumer
 from tests.core.ingest.round.round_world import World, good_answer, progress

@@ -4,7 +4,6 @@ import pytest
 
 from kgs_core.errors import ProtocolError
 from kgs_core.ingest.round.machine import answered, begin
-from kgs_core.ingest.round.progress import TablePositions
 from kgs_core.ingest.round.questions import (
     AskEnds,
     AskLogs,
@@ -21,7 +20,7 @@ from kgs_core.ingest.round.questions import (
 )
 from kgs_core.ingest.round.state import RoundLimits
 from kgs_core.ingest.round.stops import TRIAL_S, StopCause, StoppedPartition, look_after_s
-from kgs_core.lake.rule.batch import TopicBatch
+from kgs_core.lake.rule.batch import TablePositions, TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.core.ingest.round.round_consumer import Consumer
 from tests.core.ingest.round.round_world import ID, World, progress
