@@ -91,8 +91,7 @@ class DagsterFleet:
         self._clock = clock
         self._records = RunRecords(instance, {GROUP: group.name, ROLE: CONSUMER_ROLE})
         self._unwanted: set[str] | None = None
-        self._open_runs: frozenset[str] = frozenset()
-        self._looked_s = self._pods_due_s = float("-inf")
+        self._pods_due_s = float("-inf")
         self._without_pods: frozenset[str] = frozenset()
 
     def runs(self) -> tuple[Run, ...]:
@@ -109,10 +108,7 @@ class DagsterFleet:
             unwanted = self._unwanted
             memory_s = min(max(_REMEMBERED_S, retry_after_s(self._group.settings.membership)), _LONGEST_MEMORY_S)
             self._look_at_pods()  # first: a run that ends well in between has said so
-            records = self._records.look(now, memory_s)
-            runs = [self._run(record, now) for record in records]
-        self._open_runs = frozenset(r.dagster_run.run_id for r in records if r.dagster_run.status not in ENDED)
-        self._looked_s = now
+            runs = [self._run(record, now) for record in self._records.look(now, memory_s)]
         return tuple(run for run in runs if run is not None and not (run.is_over and run.handle in unwanted))
 
     @property
@@ -256,7 +252,7 @@ class DagsterFleet:
         """Whether a run has ended, or is unknown; as `runs` has found it, where that was just now."""
         if not run_id:
             return True
-        if run_id in self._open_runs and self._clock() - self._looked_s < _SAME_LOOK_S:
+        if run_id in self._records.open and self._clock() - self._records.looked_s < _SAME_LOOK_S:
             return False
         run = self._instance.get_run_by_id(run_id)
         return run is None or run.status in ENDED

@@ -54,16 +54,17 @@ class PlanReport(Plan):
     """A plan and what it was made from: what `kgs plan` shows.
 
     Attributes:
-        group: the consumers as they are.
-        speeds: write speeds as far as they are known, bytes/s.
         learnt: the capacity that was packed by, where it comes from, and what the group's consumers read.
         seen: a group that kgs does not read by, as it is now; None: it is the configuration's own.
     """
 
-    group: Group = field(default_factory=Group)
-    speeds: WriteSpeeds = field(default_factory=dict)
     learnt: Capacity = field(default_factory=lambda: capacity_of(PackingSettings(), Learnt(), None))
     seen: GroupLoad | None = None
+
+    @property
+    def speeds(self) -> WriteSpeeds:
+        """Write speeds as far as they are known, bytes/s."""
+        return self.measured.speeds
 
     @property
     def assignment(self) -> dict[Partition, int]:
@@ -161,7 +162,7 @@ def _fields(load: Load, group: Group, learnt: Capacity, compare: Literal["all"] 
     others = (*ALGORITHMS, *weighed) if compare else ()
     found = make_plan(load, group, learnt.packing, lambda: Random(seed), others)  # noqa: S311 - no secret
     values = {each.name: getattr(found, each.name) for each in fields(found)}
-    return {**values, "group": group, "speeds": load.speeds, "learnt": learnt}
+    return {**values, "learnt": learnt}
 
 
 def _check_combination(

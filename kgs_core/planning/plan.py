@@ -69,6 +69,7 @@ class Plan:
         capacities: of these consumers, bytes/s.
         price: of the consumers that read, in those of the cheapest class; their number without classes.
         cross_zone_bytes_per_s: write speed of what is read in another zone than its leader's; None: no zones are known.
+        measured, group, packing: what it was made of.
     """
 
     algorithm: str
@@ -80,6 +81,9 @@ class Plan:
     create: tuple[ConsumerId, ...]
     retire: tuple[ConsumerId, ...]
     spares: tuple[ConsumerId, ...]
+    measured: Load
+    group: Group
+    packing: PackingSettings
     overloaded: tuple[Overload, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     choice: str = ""
@@ -110,6 +114,7 @@ class _Step:
     """Input of all algorithms that are tried."""
 
     problem: PackingProblem
+    load: Load
     group: Group
     settings: PackingSettings
     new_random: Callable[[], RandomSource]
@@ -134,7 +139,7 @@ def make_plan(
             were asked.
         compare: names of algorithms to try beside it; with a setting, as in `search@0.8`, of those that have one.
     """
-    step = _Step(_problem(load, group, settings), group, settings, new_random)
+    step = _Step(_problem(load, group, settings), load, group, settings, new_random)
     others = [name for name in compare if name != settings.algorithm and _can(name, settings)]
     alternatives = tuple(_plan(name, step).summary() for name in others)
     return replace(_plan(settings.algorithm, step), choice=_choice(settings), alternatives=alternatives)
@@ -208,6 +213,9 @@ def _plan(name: str, step: _Step) -> Plan:
         create=tuple(sorted(needed - running)),
         retire=tuple(sorted(running - needed)),
         spares=spares,
+        measured=step.load,
+        group=step.group,
+        packing=step.settings,
         overloaded=_overloads(algorithm, target, step, classes),
         pinned=frozenset(p for p in problem.pinned if loads[target[p]] > capacity_of(target[p])),
         classes=classes.of if classes.sizes else {},

@@ -4,12 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgs_core.group.controller.preview import Preview
 from kgs_core.group.controller.state import ControllerOutcome
 from kgs_core.group.protocol import Received, Target
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.model import TopicPartition
-from kgs_core.planning.plan import Move
+from kgs_core.planning.plan import Move, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +17,14 @@ class Assigned:
 
     Attributes:
         is_written: whether a new Target was written.
-        preview: the plan at that moment, and those of other algorithms.
+        preview: the plan at that moment, with alternatives.
         outcome: None: a hand-over is to follow.
     """
 
     before: Received[Target] | None
     target: Received[Target] | None
     is_written: bool
-    preview: Preview | None
+    preview: Plan | None
     outcome: ControllerOutcome | None
 
     @property

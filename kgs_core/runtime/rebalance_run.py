@@ -140,7 +140,7 @@ class RebalanceRun:
         found, history = target.message, target.message.history
         if assigned is None or not assigned.is_written or assigned.preview is None:
             return Priced(target, found.rscore, history[-1].moved if history else 0, None)
-        had, speeds = assigned.preview.group.current, assigned.preview.load.write_speeds()
+        had, speeds = assigned.preview.group.current, assigned.preview.measured.write_speeds()
         moves = moves_between(had, found.assignment, speeds)
         return Priced(target, assigned.rscore, len(moves), moves)
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from kgs_core.config import Settings
-from kgs_core.group.controller.preview import Preview
 from kgs_core.group.protocol import Received, Target
 from kgs_core.model import Assignment, TopicPartition, WriteSpeeds
 from kgs_core.packing import rebalanced
 from kgs_core.planning.load import Load
 from kgs_core.planning.overload import consumer_loads
-from kgs_core.planning.plan import Move
+from kgs_core.planning.plan import Move, Plan
 from kgs_core.reporting.plan_json import assignment_values
 from kgs_dagster.metadata import table, three_digits
 from kgs_dagster.resources import RebalanceConfig
@@ -59,7 +58,7 @@ def of_assignment(settings: Settings, assigned: "Assigned", config: RebalanceCon
     offset = target.measurement_offset if target else None
     more: Metadata = {}  # what is read last
     if assigned.preview is not None:
-        inputs = _inputs(settings, offset, assigned.preview.load) | {
+        inputs = _inputs(settings, offset, assigned.preview.measured) | {
             "packing": assigned.preview.packing.model_dump(mode="json"),
             "target_before": _named(assigned.before),
             "read_before": assignment_values(assigned.preview.group.current),
@@ -185,13 +184,13 @@ def _moves(moves: Sequence[Move]) -> dg.TableMetadataValue:
     return table(rows, columns)
 
 
-def _alternatives(preview: Preview) -> dg.TableMetadataValue:
+def _alternatives(plan: Plan) -> dg.TableMetadataValue:
     """The plan first, then the others from the one that needs the fewest consumers on."""
-    others = sorted(preview.plan.alternatives, key=lambda other: (other.consumers, other.rscore, other.algorithm))
+    others = sorted(plan.alternatives, key=lambda other: (other.consumers, other.rscore, other.algorithm))
     columns = {"algorithm": "string", "consumers": "int", "rscore": "float", "moved": "int"}
     rows = [
         {**asdict(each), "rscore": round(each.rscore, 4), "max_load_bytes_per_s": round(each.max_load_bytes_per_s, 1)}
-        for each in (preview.plan.summary(), *others)
+        for each in (plan.summary(), *others)
     ]
     return table(rows, columns | {"max_load_bytes_per_s": "float"})
 

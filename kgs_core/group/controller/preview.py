@@ -5,39 +5,18 @@ knows neither reports nor fleet. Both take the plan from `make_plan`, and what i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from kgs_core.config.packing import PackingSettings
 from kgs_core.group.controller.capacity import packing_in_use
 from kgs_core.group.controller.measuring import remembered
 from kgs_core.group.controller.state import ControllerState
 from kgs_core.group.controller.target_selection import watched_group
-from kgs_core.planning.group import Group
-from kgs_core.planning.load import Load
 from kgs_core.planning.plan import Plan, make_plan
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """A plan, and what it was made from.
-
-    Attributes:
-        load: with the last known speeds in the place of unknown ones.
-        packing: the settings that it was made by, with the capacities in use.
-    """
-
-    plan: Plan
-    load: Load
-    group: Group
-    packing: PackingSettings
-
-
-def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Preview | None:
-    """Result of a look at the group; None without a measurement."""
+def preview(state: ControllerState, now: float, compare: Sequence[str] = ()) -> Plan | None:
+    """By the last known speeds in the place of unknown ones, and the capacities in use; None without a measurement."""
     if state.measured is None:
         return None
     group = watched_group(state, now).group()
     load = remembered(state.measured, state.target)
-    packing = packing_in_use(state)
-    plan = make_plan(load, group, packing, state.options.new_random, compare)
-    return Preview(plan, load, group, packing)
+    return make_plan(load, group, packing_in_use(state), state.options.new_random, compare)

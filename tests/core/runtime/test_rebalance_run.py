@@ -87,8 +87,8 @@ def test_alternatives_are_those_of_the_moment_of_the_decision(group):
     run = run_of(group, measurement_offset=group.publish(**LARGE))
     group.start(3, 4)
     found = run.assign(("bfd", "mwf")).preview
-    assert [other.algorithm for other in found.plan.alternatives] == ["bfd"]
-    assert found.plan.target == group.target().assignment
+    assert [other.algorithm for other in found.alternatives] == ["bfd"]
+    assert found.target == group.target().assignment
     assert found.group.current == {tp("a"): 1, tp("b"): 1, tp("c"): 2, tp("d"): 2}
 
 

@@ -19,7 +19,7 @@ def spares_shown_and_written(state, measurement):
     state, commands = look(state, measurement)
     shown = preview(state, 1.0)
     writes = [command for command in commands if isinstance(command, Write) and command.target is not None]
-    return shown.plan.spares, writes[0].target.spares if writes else None
+    return shown.spares, writes[0].target.spares if writes else None
 
 
 NUMBERS = st.frozensets(st.integers(3, 5).map(ConsumerId))
