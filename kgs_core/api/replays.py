@@ -157,14 +157,14 @@ def stream(
 
 
 def read_speeds(path: str | Path, *, capacity: float = DEFAULT_CAPACITY) -> Workload:
-    """A recorded load: JSON lines or CSV, as `kgs simulate --speeds` reads them.
+    """A recorded load: JSON lines, as `kgs simulate --speeds` reads them.
 
     Args:
         path: the file.
         capacity: C in the unit of its speeds.
 
     Raises:
-        ConfigError: it cannot be read, or says what cannot be, with line and column.
+        ConfigError: it cannot be read, or says what cannot be, with its line.
     """
     from kgs_core.lake.files.stored_path import named_path
     from kgs_core.simulation.recorded import recorded_workload

@@ -32,13 +32,9 @@ class WorkloadConfig(dg.Config):
     file: str = Field(
         default="",
         description='Recorded load in the folder KGS_EXPERIMENTS_RECORDINGS: JSON lines {"time": s, "speeds": '
-        '{topic: {"0": bytes/s}}}, or CSV with the heading measurement,topic,partition,speed. '
-        "`kgs simulate --since TIME --save-speeds FILE` writes one. It is copied.",
+        '{topic: {"0": bytes/s}}}. `kgs simulate --since TIME --save-speeds FILE` writes one. It is copied.',
     )
     capacity: float = Field(default=1_500_000.0, gt=0, description="Packing capacity C of one consumer, bytes/s.")
-    unit_capacity: float | None = Field(
-        default=None, gt=0, description="C in the unit of the file's speeds: 100 for per cents of C. None: capacity."
-    )
     consumer_capacity: float | None = Field(
         default=None, gt=0, description="What a consumer reads flat out, bytes/s. None: 133 % of C."
     )
@@ -125,6 +121,6 @@ def _recorded(config: WorkloadConfig, path: AnyPath, folder: "ExperimentFolder")
     measurements = parse_measurements(read_text(path), config.file)
     key = config.key or path.stem
     latency = LatencySettings(read_speed=flat_out, interval_s=config.interval_s)
-    workload = recorded_workload(key, measurements, config.unit_capacity or config.capacity)
+    workload = recorded_workload(key, measurements, config.capacity)
     folder.register(workload, Conditions(config.capacity, latency))
     return key

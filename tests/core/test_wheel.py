@@ -85,8 +85,8 @@ def test_it_runs_from_the_wheel_and_not_from_the_source(room):
 
 
 def test_a_plan_from_a_file_works(room):
-    (room / "speeds.csv").write_text("measurement,topic,partition,speed\n0,t,0,900\n0,t,1,800\n")
-    done = kgs(room, "plan", "--from", "speeds.csv", "--capacity", "1000", "--json")
+    (room / "speeds.jsonl").write_text('{"time": 0, "speeds": {"t": {"0": 900, "1": 800}}}\n')
+    done = kgs(room, "plan", "--from", "speeds.jsonl", "--capacity", "1000", "--json")
     assert done.returncode == 0, done.stderr
     assert '"consumers"' in done.stdout
 

@@ -20,7 +20,7 @@ from kgs_dagster.sensors.workloads import workloads_sensor
 from tests.dagster.results import failure, figures, recorded
 
 LOADS = [f"uniform-delta05-seed{seed}-p8-t2-n10" for seed in (1, 2)]
-CSV = "measurement,topic,partition,speed\n0,a,0,60\n0,a,1,30.5\n1,a,0,70\n1,a,1,40\n"
+WEEK = '{"time": 0, "speeds": {"a": {"0": 60, "1": 30.5}}}\n{"time": 1, "speeds": {"a": {"0": 70, "1": 40}}}\n'
 
 
 class Room:
@@ -86,8 +86,8 @@ def assert_same(rows, expected, names):
 @pytest.fixture
 def week(tmp_path):
     """A file of a recorded load."""
-    file = tmp_path / "week.csv"
-    file.write_text(CSV)
+    file = tmp_path / "week.jsonl"
+    file.write_text(WEEK)
     return file
 
 
@@ -204,11 +204,11 @@ def test_without_runs_there_is_no_report_and_without_latency_none_is_known(room)
 
 def test_a_recorded_load_is_registered_once_kept_and_packed(room, week):
     for _ in range(2):
-        assert room.register(file=str(week), unit_capacity=100, capacity=2e6).success, "the same again is no mistake"
+        assert room.register(file=str(week), capacity=100).success, "the same again is no mistake"
     (told,) = room.instance.fetch_materializations(WORKLOAD, 9).records
     assert (told.partition_key, told.asset_materialization.metadata["is_recorded"].value) == ("week", True)
-    week.write_text(CSV.replace("70", "71"))
-    assert "another load has that name" in why(room.register(file=str(week), unit_capacity=100, capacity=2e6))
+    week.write_text(WEEK.replace("70", "71"))
+    assert "another load has that name" in why(room.register(file=str(week), capacity=100))
     week.unlink()
     assert room.job("experiments_job", partition_key="mwf|week").success
     assert room.rows()["load"].to_pylist() == pytest.approx([0.905, 1.1])
@@ -220,9 +220,9 @@ def test_a_recorded_load_is_registered_once_kept_and_packed(room, week):
     assert (found["max_load"], found["is_recorded"]) == (pytest.approx(1.1), True)
 
 
-def test_a_wrong_row_is_named_by_line_and_column(room, week):
-    week.write_text(CSV.replace("30.5", "nan"))
-    assert "week.csv: line 3, column 4 (speed): 'nan'" in why(room.register(file=str(week)))
+def test_a_wrong_speed_is_named_by_line_and_partition(room, week):
+    week.write_text(WEEK.replace("30.5", "NaN"))
+    assert "week.jsonl: line 1: a:1: nan" in why(room.register(file=str(week)))
     assert unregistered(room.instance, ["week"]) == ["week"]
     assert not (room.folder / "workload").exists()
 

@@ -44,22 +44,22 @@ def test_a_file_elsewhere_is_refused_whether_it_is_there_or_not(instance, record
 @pytest.mark.parametrize("name", ["/etc/passwd", "../secret.csv", "nothing/../../there.csv"])
 def test_a_recording_in_a_store_lies_below_the_folder_there(instance, monkeypatch, name):
     monkeypatch.setenv("KGS_EXPERIMENTS_RECORDINGS", "s3://bucket/recordings")
-    assert str(ExperimentResource().recording("a/week.csv")) == "s3://bucket/recordings/a/week.csv"
+    assert str(ExperimentResource().recording("a/week.jsonl")) == "s3://bucket/recordings/a/week.jsonl"
     said = register(instance, name)
     assert said == f"file: '{name}' is not in KGS_EXPERIMENTS_RECORDINGS: put it there, and name it"
 
 
 def test_a_file_in_the_folder_is_found_by_its_name_or_its_whole_path(recordings):
-    for name in ("week.csv", recordings / "week.csv"):
-        assert ExperimentResource().recording(str(name)) == recordings / "week.csv"
+    for name in ("week.jsonl", recordings / "week.jsonl"):
+        assert ExperimentResource().recording(str(name)) == recordings / "week.jsonl"
 
 
 def test_without_a_folder_for_them_no_file_is_read(instance, tmp_path, monkeypatch):
     monkeypatch.delenv("KGS_EXPERIMENTS_RECORDINGS", raising=False)
-    (tmp_path / "week.csv").write_text("measurement,topic,partition,speed\n0,a,0,60\n")
-    assert "name it by KGS_EXPERIMENTS_RECORDINGS" in register(instance, tmp_path / "week.csv")
+    (tmp_path / "week.jsonl").write_text('{"time": 0, "speeds": {"a": {"0": 60}}}\n')
+    assert "name it by KGS_EXPERIMENTS_RECORDINGS" in register(instance, tmp_path / "week.jsonl")
 
 
 def test_what_is_no_name_of_a_file_is_refused(recordings):
     with pytest.raises(ConfigError, match="not the name of a file"):
-        ExperimentResource().recording("week\0.csv")
+        ExperimentResource().recording("week\0.jsonl")

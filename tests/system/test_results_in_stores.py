@@ -13,7 +13,7 @@ from kgs_dagster.partitions import register
 from tests.dagster.results import failure, recorded
 
 LOAD = "uniform-delta05-seed1-p8-t2-n10"
-WEEK = "measurement,topic,partition,speed\n0,a,0,60\n0,a,1,30.5\n1,a,0,70\n1,a,1,40\n"
+WEEK = '{"time": 0, "speeds": {"a": {"0": 60, "1": 30.5}}}\n{"time": 1, "speeds": {"a": {"0": 70, "1": 40}}}\n'
 _PREFIXES = {"s3": "AWS", "azure": "AZURE", "gcs": "GOOGLE"}
 
 
@@ -40,7 +40,7 @@ def carry_out(monkeypatch, root):
             return done
 
         register(instance, [LOAD])
-        run("register_workload_job", run_config={"ops": {"register_workload": {"config": {"file": "week.csv"}}}})
+        run("register_workload_job", run_config={"ops": {"register_workload": {"config": {"file": "week.jsonl"}}}})
         tags = {ASSET_PARTITION_RANGE_START_TAG: f"bfd|{LOAD}", ASSET_PARTITION_RANGE_END_TAG: "bfd|week"}
         run("experiments_job", tags=tags)
         return recorded(run("experiments_report_job"))["algorithm_summary"]
@@ -56,7 +56,7 @@ def test_a_backfill_writes_to_a_store_what_it_writes_to_a_folder(address, tmp_pa
     for root in (named_path(address), tmp_path):
         if root is tmp_path:
             (tmp_path / "recordings").mkdir()
-        (root / "recordings" / "week.csv").write_bytes(WEEK.encode())
+        (root / "recordings" / "week.jsonl").write_bytes(WEEK.encode())
         summary = carry_out(monkeypatch, root)
         assert summary.pop("path") == f"{root}/results/algorithm_summary.parquet"
         found.append((summary, files(root / "results")))
@@ -66,13 +66,13 @@ def test_a_backfill_writes_to_a_store_what_it_writes_to_a_folder(address, tmp_pa
 
 
 def test_kgs_simulate_reads_from_a_store_and_writes_to_it(address, tmp_path):
-    (named_path(address) / "week.csv").write_bytes(WEEK.encode())
-    (tmp_path / "week.csv").write_text(WEEK)
+    (named_path(address) / "week.jsonl").write_bytes(WEEK.encode())
+    (tmp_path / "week.jsonl").write_text(WEEK)
     for root in (address, tmp_path):
-        command = f"simulate --speeds {root}/week.csv --capacity 100 --algorithm mwf --results {root}/rows.parquet"
+        command = f"simulate --speeds {root}/week.jsonl --capacity 100 --algorithm mwf --results {root}/rows.parquet"
         done = CliRunner().invoke(cli, command.split())
         assert done.exit_code == 0, done.output
     assert (named_path(address) / "rows.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
-    nowhere = CliRunner().invoke(cli, ["simulate", "--speeds", f"{address}/none.csv"])
+    nowhere = CliRunner().invoke(cli, ["simulate", "--speeds", f"{address}/none.jsonl"])
     assert nowhere.exit_code == 2
-    assert nowhere.output == f"error: {address}/none.csv: no such file: name another file\n"
+    assert nowhere.output == f"error: {address}/none.jsonl: no such file: name another file\n"

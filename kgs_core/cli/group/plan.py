@@ -30,8 +30,7 @@ _OF_ANOTHER_GROUP = {"from_file": "--from", "current": "--current", "applies": "
     "--from",
     "from_file",
     metavar="FILE",
-    help='Recorded write speeds; the last ones count: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or '
-    "CSV with measurement,topic,partition,speed.",
+    help='Recorded write speeds; the last ones count: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}}.',
 )
 @click.option(
     "--current",

@@ -56,17 +56,10 @@ if TYPE_CHECKING:
     "speeds_file",
     type=named_path,
     metavar="FILE",
-    help='A recorded load instead: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}} or CSV with '
-    "measurement,topic,partition,speed.",
+    help='A recorded load instead: JSON lines {"time": s, "speeds": {topic: {"0": bytes/s}}}.',
 )
 @click.option("--since", metavar="TIME", help="Start of a load that `kgs monitor` published, e.g. 2026-11-15T08:00.")
 @click.option("--until", metavar="TIME", help="End, as --since; without an offset both are in UTC.  [default: now]")
-@click.option(
-    "--unit-capacity",
-    type=float,
-    metavar="UNITS",
-    help="C in the unit of the recorded speeds: 100 for a load in per cent of C.  [default: --capacity]",
-)
 @click.option(
     "--capacity", type=float, metavar="BYTES_PER_S", help="Packing capacity C of one consumer.  [default: 1500000]"
 )

@@ -1,6 +1,5 @@
 """Options of `kgs simulate`: from the command line to a grid of runs, every problem named."""
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +33,6 @@ _ALL = "all"
 _WITH_SETTING = f"{' and '.join(sorted(WEIGHING))} also with a setting, as search@0.8 or search@fewest"
 _GENERATED = ("deltas", "starts", "steps", "partitions", "topics", "seed", "seeds")
 _COMPANY = (
-    ("unit_capacity", "--unit-capacity", "--speeds"),
     ("until", "--until", "--since"),
     ("saved_file", "--save-speeds", "--since"),
 )
@@ -57,7 +55,6 @@ class SimulateOptions:
     speeds_file: AnyPath | None
     since: str | None
     until: str | None
-    unit_capacity: float | None
     capacity: float | None
     consumer_capacity: float | None
     latency: bool
@@ -80,7 +77,7 @@ class Request:
 
     Attributes:
         names: algorithms and baselines to show; the grid may have more, which CBS needs.
-        hint: which capacity a recorded load is packed by, or what looks like a mistake in its units; empty: neither.
+        hint: which capacity a recorded load is packed by; empty: the options say it.
     """
 
     grid: Grid
@@ -104,7 +101,7 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     loads: list[StreamSpec | str] = [recorded.key] if recorded is not None else [*_specs(given)]
     there = {recorded.key: recorded} if recorded is not None else {}
     grid = comparison_grid(names, loads, conditions, there, cbs=given.cbs, orders=given.orders)
-    return Request(grid, names, (_hint(recorded, given) or note) if recorded is not None else "")
+    return Request(grid, names, note)
 
 
 def algorithm_names(given: SimulateOptions) -> tuple[str, ...]:
@@ -167,7 +164,6 @@ def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[s
 def _wrong_numbers(given: SimulateOptions) -> Iterator[str]:
     for option, value in (
         ("--capacity", given.capacity),
-        ("--unit-capacity", given.unit_capacity),
         ("--consumer-capacity", given.consumer_capacity),
         ("--interval", given.interval_s),
     ):
@@ -223,7 +219,7 @@ def _split(entries: Sequence[str]) -> list[str]:
 
 def _capacity(given: SimulateOptions, environ: Mapping[str, str]) -> tuple[float, str]:
     """C, bytes/s, and where that of a recorded load comes from; empty where the options say it."""
-    if given.capacity or given.unit_capacity or not (given.speeds_file or given.since):
+    if given.capacity or not (given.speeds_file or given.since):
         return given.capacity or DEFAULT_CAPACITY, ""
     packing = load_settings(given.config_file, environ).packing if given.config_file.exists() else PackingSettings()
     found = capacity_of(packing, Learnt(), None, first_flat_out() if packing.learns_capacity else None)
@@ -235,14 +231,13 @@ def _read_speed(given: SimulateOptions, capacity: float) -> float:
     if given.consumer_capacity is None:
         return round(100 * READ_SHARE, 9)
     is_recorded = given.speeds_file is not None or given.since is not None
-    unit = given.capacity or given.unit_capacity or (capacity if is_recorded else CAPACITY)
+    unit = given.capacity or (capacity if is_recorded else CAPACITY)
     if given.consumer_capacity < unit:
         raise ConfigError([f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({unit:g})"])
     return 100 * given.consumer_capacity / unit
 
 
 def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str]) -> Workload | None:
-    capacity = given.unit_capacity or capacity
     if given.speeds_file is not None:
         measurements = parse_measurements(read_text(given.speeds_file), str(given.speeds_file))
         return recorded_workload(given.speeds_file.stem, measurements, capacity)
@@ -263,14 +258,3 @@ def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str
 
 def _ms(moment: datetime) -> int:
     return max(0, round(moment.timestamp() * 1000))
-
-
-def _hint(load: Workload, given: SimulateOptions) -> str:
-    """Speeds in per cent taken for bytes/s make a load of next to nothing."""
-    most = max(math.fsum(speeds.values()) for speeds in load.measurements)
-    if given.unit_capacity is None and given.capacity is None and 0 < most < load.capacity / 10:
-        return (
-            f"the whole load is at most {most / load.capacity:.2%} of one consumer of {load.capacity:g} bytes/s: "
-            "if its speeds are in per cent of C, add --unit-capacity 100"
-        )
-    return ""

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 import kgs_core as kgs
 from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError, MeasurementError
-from kgs_core.monitor.speeds.recorded import parse_assignment
+from kgs_core.model import TopicPartition
+from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_assignment
+from kgs_core.simulation.recorded import json_lines
 
 PAGE = (Path(__file__).parents[3] / "docs/python.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -127,11 +129,10 @@ def test_seeds_are_streams_of_their_own_and_means_are_over_them():
 
 
 def test_a_recorded_load_a_list_and_a_file_are_the_same(tmp_path):
-    file = tmp_path / "week.csv"
-    rows = [f"{n},{topic},{number},{speed + n}" for n in range(5) for (topic, number), speed in SPEEDS.items()]
-    file.write_text("\n".join(["measurement,topic,partition,speed", *rows]))
+    file = tmp_path / "week.jsonl"
+    measurements = [{TopicPartition(*each): speed + n for each, speed in SPEEDS.items()} for n in range(5)]
+    file.write_text(json_lines(RecordedMeasurement(n, speeds) for n, speeds in enumerate(measurements)))
     read = kgs.read_speeds(file, capacity=120)
-    measurements = [{each: speed + n for each, speed in SPEEDS.items()} for n in range(5)]
     frames = [
         kgs.simulate(load, algorithms=["mwf", "keep"], capacity=capacity).to_frame().drop(columns="load")
         for load, capacity in ((measurements, 120), (file, 120), (str(file), 120), (read, None))
@@ -165,7 +166,7 @@ def test_a_comparison_is_drawn_and_shown(tmp_path):
         ({"load": [SPEEDS], "algorithms": ["best"]}, "'best': write an algorithm"),
         ({"load": [SPEEDS], "baselines": ["kafka:0"]}, "'kafka:0'"),
         ({"load": [SPEEDS], "seeds": 2}, "a recorded load has no seeds"),
-        ({"load": "nowhere.csv"}, "nowhere.csv: no such file"),
+        ({"load": "nowhere.jsonl"}, "nowhere.jsonl: no such file"),
         ({"load": kgs.stream(partitions=2, steps=1), "capacity": 5.0}, "capacity 5: the load has its own, 100"),
     ],
 )

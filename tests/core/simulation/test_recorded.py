@@ -68,8 +68,7 @@ class Plain:
         self.latency = plain_latency.figures(plain_latency.latencies(measurements, self.assignments))
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "csv"])
-def test_the_command_against_plain_packers_and_the_plain_model(tmp_path, kind):
+def test_the_command_against_plain_packers_and_the_plain_model(tmp_path):
     """A recorded load in per cent of C, not in the order of names; everything else computed as plainly as can be."""
     random = Random(7)
     partitions = [TopicPartition(topic, n) for topic in ("z", "a") for n in random.sample(range(8), 8)]
@@ -78,17 +77,13 @@ def test_the_command_against_plain_packers_and_the_plain_model(tmp_path, kind):
     for _ in range(10):
         measurements.append(speeds)
         speeds = {p: min(90.0, max(0.0, s + random.randint(-12, 12))) for p, s in speeds.items()}
-    file = tmp_path / f"load.{kind}"
-    if kind == "csv":
-        rows = [f"{n},{p.topic},{p.partition},{s}\n" for n, found in enumerate(measurements) for p, s in found.items()]
-        file.write_text("measurement,topic,partition,speed\n" + "".join(rows))
-    else:
-        trees = [{"z": {}, "a": {}} for _ in measurements]
-        for tree, found in zip(trees, measurements, strict=True):
-            for p, s in found.items():
-                tree[p.topic][str(p.partition)] = s
-        file.write_text("".join(json.dumps({"time": n, "speeds": tree}) + "\n" for n, tree in enumerate(trees)))
-    options = "--unit-capacity 100 --latency --baseline kafka:3,kafka:5 --json"
+    file = tmp_path / "load.jsonl"
+    trees = [{"z": {}, "a": {}} for _ in measurements]
+    for tree, found in zip(trees, measurements, strict=True):
+        for p, s in found.items():
+            tree[p.topic][str(p.partition)] = s
+    file.write_text("".join(json.dumps({"time": n, "speeds": tree}) + "\n" for n, tree in enumerate(trees)))
+    options = "--capacity 100 --latency --baseline kafka:3,kafka:5 --json"
     result = CliRunner().invoke(cli, ["simulate", "--speeds", str(file), *options.split()])
     assert result.exit_code == 0, result.stderr
     rows = {row["algorithm"]: row for row in json.loads(result.stdout)["results"]}

@@ -117,30 +117,15 @@ def test_shuffled_orders_are_a_range(found):
     assert orders["p99_latency_s"]["low"] < orders["p99_latency_s"]["high"]
 
 
-def test_a_recorded_load_in_per_cent_of_c(found, recorded):
+def test_a_recorded_load(found, recorded):
     file, lines = recorded
-    tree = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4")
+    tree = found("--speeds", file, "--capacity", 100, "--latency", "--baseline", "kafka:4")
     rows = {row["algorithm"]: row for row in tree["results"]}
     assert list(rows) == [*ALGORITHMS, "kafka:4"]
     assert (rows["mwf"]["delta"], rows["mwf"]["start"], rows["mwf"]["seed"]) == (None, None, None)
     assert (rows["mwf"]["measurements"], rows["mwf"]["partitions"], rows["mwf"]["workload"]) == (3, 12, "week")
     totals = [sum(line["speeds"]["t"].values()) for line in lines]
     assert rows["mwf"]["least_consumers"] == pytest.approx(sum(-(-total // 100) for total in totals) / 3)
-
-
-def test_bytes_and_per_cent_give_the_same_figures(found, recorded, here):
-    file, lines = recorded
-    rows = [
-        f"{number},t,{p},{speed * 15_000}"
-        for number, line in enumerate(lines)
-        for p, speed in line["speeds"]["t"].items()
-    ]
-    (here / "week.csv").write_text("\n".join(["measurement,topic,partition,speed", *rows]) + "\n")
-    in_per_cent = found("--speeds", file, "--unit-capacity", 100, "--latency", "--baseline", "kafka:4,keda")
-    in_bytes = found("--speeds", "week.csv", "--capacity", 1_500_000, "--latency", "--baseline", "kafka:4,keda")
-    for one, other in zip(in_per_cent["results"], in_bytes["results"], strict=True):
-        numbers = {key: value for key, value in one.items() if isinstance(value, float)}
-        assert {key: other[key] for key in numbers} == pytest.approx(numbers, rel=1e-6), one["algorithm"]
 
 
 @pytest.mark.parametrize(
@@ -167,12 +152,6 @@ def test_tables(simulate):
         assert [line.split()[0].rstrip("*") for line in rows] == names
         assert sum(line.split()[0].endswith("*") for line in rows) >= 1
     assert lines[end].startswith("kafka:9 over 2 shuffled orders: mean latency s ")
-
-
-def test_a_load_of_next_to_nothing_is_pointed_out(simulate, recorded):
-    result = simulate("--speeds", recorded[0], "--algorithm", "mwf")
-    assert result.exit_code == 0
-    assert "if its speeds are in per cent of C, add --unit-capacity 100" in result.stderr
 
 
 def test_plots(simulate, here):
@@ -222,17 +201,14 @@ def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(fou
         (("--results", "."), "--results: .: is a folder: name a file in it"),
         (("--speeds", "week.jsonl", "--delta", "5"), "--delta: shapes a generated load: leave it out"),
         (("--speeds", "week.jsonl", "--since", "2026-01-01"), "--since: names a load, and so does --speeds"),
-        (("--unit-capacity", "100"), "--unit-capacity: needs --speeds: give both, or neither"),
         (("--until", "2026-01-01"), "--until: needs --since: give both, or neither"),
         (("--since", "yesterday"), "--since: 'yesterday': write a time as 2026-11-15T08:00"),
         (("--since", "2026-01-01"), "kgs.yaml: no such file: `kgs init` makes one, or name another file"),
-        (("--speeds", "none.csv"), "none.csv: no such file or directory: name another file"),
-        (("--speeds", "bad.csv"), "bad.csv: line 3, column 4 (speed): '-1': give bytes/s from 0"),
+        (("--speeds", "none.jsonl"), "none.jsonl: no such file or directory: name another file"),
         (("--speeds", "bad.jsonl"), "bad.jsonl: line 1: t:0: 'x': give bytes/s from 0"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line_status_2_and_no_file(simulate, recorded, here, arguments, problem):
-    (here / "bad.csv").write_text("measurement,topic,partition,speed\n0,t,0,1\n0,t,1,-1\n")
     (here / "bad.jsonl").write_text('{"time": 1, "speeds": {"t": {"0": "x"}}}\n')
     files = sorted(path.name for path in here.iterdir())
     outputs = () if {"--plot", "--results"} & set(arguments) else ("--plot", "new.svg", "--results", "new.parquet")
@@ -264,7 +240,7 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(simulate, here, monkeypat
 
 def test_help_explains(simulate):
     text = " ".join(simulate("--help").stdout.split())
-    for word in ("cardinal bin score", "--unit-capacity", baseline_help(), "--spark", "unread for 5 s"):
+    for word in ("cardinal bin score", baseline_help(), "--spark", "unread for 5 s"):
         assert word in text
 
 

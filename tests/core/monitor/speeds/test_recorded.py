@@ -7,7 +7,6 @@ from kgs_core.model import TopicPartition
 from kgs_core.monitor.speeds.recorded import RecordedMeasurement, parse_assignment, parse_measurements
 
 A0, A10, B1 = TopicPartition("a", 0), TopicPartition("a", 10), TopicPartition("b.c", 1)
-HEADING = "measurement,topic,partition,speed\n"
 SPEEDS = "give bytes/s from 0 to 1e+15"
 
 
@@ -28,23 +27,16 @@ def test_json_lines():
     )
 
 
-def test_csv():
-    text = f'{HEADING}0, a, 0, 1\r\n0,"a",10,2.5e3\n\n7,b.c,1,.5'
-    assert parse_measurements(text, "f") == (
-        RecordedMeasurement(0.0, {A0: 1.0, A10: 2500.0}),
-        RecordedMeasurement(7.0, {B1: 0.5}),
-    )
-
-
 def test_a_byte_order_mark_is_no_content():
-    assert parse_measurements(f"\ufeff{HEADING}0,a,0,1", "f") == parse_measurements(f"{HEADING}0,a,0,1", "f")
+    text = '{"time": 0, "speeds": {"a": {"0": 1}}}'
+    assert parse_measurements(f"\ufeff{text}", "f") == parse_measurements(text, "f")
     assert parse_assignment("\ufeff{}", "f") == {}
 
 
-@pytest.mark.parametrize("text", ["", "\n \n", HEADING, "\ufeff"])
+@pytest.mark.parametrize("text", ["", "\n \n", "\ufeff"])
 def test_nothing_in_it(text):
     assert problem_of(parse_measurements, text) == (
-        "no measurement in it: give JSON lines, or CSV with measurement,topic,partition,speed"
+        'no measurement in it: give JSON lines, {"time": seconds, "speeds": {topic: {"0": bytes_per_s}}}'
     )
 
 
@@ -94,35 +86,6 @@ def test_wrong_json_lines(text, problem):
     """The last line is the wrong one."""
     where = f"line {text.count(chr(10)) + 1}"
     assert problem_of(parse_measurements, text).replace(f"{where}, ", f"{where}: ") == f"{where}: {problem}"
-
-
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ("0,a,0,nan", f"line 2, column 4 (speed): 'nan': {SPEEDS}"),
-        ("0,a,0,inf", f"line 2, column 4 (speed): 'inf': {SPEEDS}"),
-        ("0,a,0,-1", f"line 2, column 4 (speed): '-1': {SPEEDS}"),
-        ("0,a,0,1e16", f"line 2, column 4 (speed): '1e16': {SPEEDS}"),
-        ("0,a,0,1_000", f"line 2, column 4 (speed): '1_000': {SPEEDS}"),
-        ("0,a,0,", f"line 2, column 4 (speed): '': {SPEEDS}"),
-        ("0,a,0,1\n0,a,0,1", "line 3, column 3 (partition): '0': a:0 stands in measurement 0 twice: name it once"),
-        ("0,a,x,1", "line 2, column 3 (partition): 'x': give a whole number from 0 to 2147483647"),
-        ("0,a b,0,1", "line 2, column 2 (topic): 'a b': no legal topic name"),
-        ("1,a,0,1\n0,a,0,1", "line 3, column 1 (measurement): '0': is less than the one above: put the rows in order"),
-        ("0.5,a,0,1", "line 2, column 1 (measurement): '0.5': give a whole number from 0 to 2147483647"),
-        ("0,a,0", "line 2, column 3: 3 fields: write measurement,topic,partition,speed"),
-        ("0,a,0,1,2", "line 2, column 4: 5 fields: write measurement,topic,partition,speed"),
-        ('0,"a,0,1', "line 2, column 1: no CSV: unexpected end of data"),
-    ],
-)
-def test_wrong_csv(rows, problem):
-    assert problem_of(parse_measurements, HEADING + rows) == problem
-
-
-def test_csv_needs_its_heading():
-    assert problem_of(parse_measurements, "0,a,0,1\n") == (
-        "line 1, column 1: write the heading measurement,topic,partition,speed first"
-    )
 
 
 def test_an_assignment():
