@@ -12,7 +12,7 @@ from kgs_core.model import BytesPerSecond
 from kgs_core.packing import ALGORITHMS, RandomSource
 from kgs_core.simulation.baselines import BASELINES
 from kgs_core.simulation.comparison import Replayed, Summary, summarize
-from kgs_core.simulation.keda import Keda, KedaSettings
+from kgs_core.simulation.keda import LAG_THRESHOLD_S, Keda
 from kgs_core.simulation.replay import Conditions, replay
 from kgs_core.simulation.strategies import Packer, Strategy
 from kgs_core.simulation.workload import Workload
@@ -83,12 +83,9 @@ def _kafka(workload: Workload, conditions: Conditions) -> tuple[_Attempt, int]:
 
 
 def _keda(workload: Workload, conditions: Conditions) -> tuple[_Attempt, int]:
-    latency = conditions.latency
-    settings = KedaSettings(read_share=latency.read_speed / 100, interval_s=latency.interval_s)
-
     def attempt(step: int) -> LoadCost:
-        threshold_s = settings.lag_threshold_s * _LESS**step
-        strategy = Keda(replace(settings, lag_threshold_s=threshold_s), workload.capacity)
+        threshold_s = LAG_THRESHOLD_S * _LESS**step
+        strategy = Keda(conditions.latency, workload.capacity, threshold_s)
         return _cost(workload, conditions, "keda", f"lag threshold {threshold_s:.3g} s of C", strategy)
 
     return attempt, _MOST_STEPS

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
 from kgs_core.simulation.latency import LatencySettings
@@ -13,29 +12,16 @@ SYNC_S = 15.0
 """How often the autoscaler decides (--horizontal-pod-autoscaler-sync-period)."""
 
 
-@dataclass(frozen=True, slots=True)
-class KedaSettings:
-    """The scaler and what it scales, with the defaults of KEDA, Kubernetes and Kafka but where it says otherwise.
-
-    Attributes:
-        polling_s: `pollingInterval` of the ScaledObject; in between the cached lag counts (`useCachedMetrics`).
-        stabilization_s: `stabilizationWindowSeconds` of `scaleDown`; of `scaleUp` it is 0.
-        tolerance: of the ratio of lag to threshold, within which nothing changes.
-        min_consumers: `minReplicaCount`; 1, since KEDA's own 0 would end the last consumer.
-        commit_s: consumers commit so often, so what was read since counts as lag (Kafka's `auto.commit.interval.ms`).
-        lag_threshold_s: `lagThreshold`, as seconds of what one consumer of capacity C reads: our choice, see `Keda`.
-        read_share: what a consumer reads flat out, as a share of C.
-        interval_s: how long a measurement lasts.
-    """
-
-    polling_s: float = 30.0
-    stabilization_s: float = 300.0
-    tolerance: float = 0.1
-    min_consumers: int = 1
-    commit_s: float = 5.0
-    lag_threshold_s: float = 5.0
-    read_share: float = 1.33
-    interval_s: float = 30.0
+POLLING_S = 30.0
+"""`pollingInterval` of the ScaledObject, KEDA's default; in between the cached lag counts (`useCachedMetrics`)."""
+STABILIZATION_S = 300.0
+"""`stabilizationWindowSeconds` of `scaleDown`, Kubernetes's default; of `scaleUp` it is 0."""
+TOLERANCE = 0.1
+"""Of the ratio of lag to threshold, within which nothing changes; Kubernetes's default."""
+COMMIT_S = 5.0
+"""Consumers commit so often, so what was read since counts as lag (Kafka's default of `auto.commit.interval.ms`)."""
+LAG_THRESHOLD_S = 5.0
+"""`lagThreshold`, as seconds of what one consumer of capacity C reads: our choice, see `Keda`."""
 
 
 class Keda:
@@ -45,24 +31,26 @@ class Keda:
 
     1. Lag is the sum over all partitions of what is written and not committed, cut to threshold x partitions, so that
        there are never more consumers than partitions (KEDA, Kafka scaler: `lagThreshold`, `allowIdleConsumers` false;
-       `getTotalLag` of its source). It is read every `polling_s` (KEDA, ScaledObject specification).
+       `getTotalLag` of its source). It is read every 30 s (KEDA, ScaledObject specification).
     2. Every 15 s the autoscaler wants ceil(lag / threshold) consumers, or as many as there are while
        |lag / (threshold x consumers) - 1| <= 0.1 (Kubernetes, "Horizontal Pod Autoscaling", algorithm details;
        `GetExternalPerPodMetricReplicas` of its source).
     3. Upwards at most to twice as many or four more, whichever is greater, in 15 s; downwards to the highest number
-       wanted within the last `stabilization_s` (the same page, default behavior).
+       wanted within the last five minutes (the same page, default behavior).
     4. Each change is a rebalance that moves as little as equal numbers of partitions allow (Kafka, KIP-429 and the
        cooperative sticky assignor); who leaves is the consumer with the highest number.
 
     In favor of the scaler: a new consumer reads at once; the pause of a move adds no lag; `maxReplicaCount` does not
-    bind; the default threshold asks for exactly ceil(sum of speeds / C) consumers where nobody has a backlog. It
-    begins with that number.
+    bind; `minReplicaCount` is 1, for KEDA's own 0 would end the last consumer; the default threshold asks for exactly
+    ceil(sum of speeds / C) consumers where nobody has a backlog. It begins with that number.
     """
 
-    def __init__(self, settings: KedaSettings, capacity: BytesPerSecond) -> None:
-        self._settings = settings
-        self._threshold = settings.lag_threshold_s * capacity
-        self._reads = settings.read_share * capacity * settings.interval_s
+    def __init__(
+        self, latency: LatencySettings, capacity: BytesPerSecond, lag_threshold_s: float = LAG_THRESHOLD_S
+    ) -> None:
+        self._interval_s = latency.interval_s
+        self._threshold = lag_threshold_s * capacity
+        self._reads = latency.read_speed / 100 * capacity * latency.interval_s
         self._backlog: dict[TopicPartition, float] = {}
         self._wanted: deque[tuple[float, int]] = deque()
         self._consumers = 0
@@ -73,8 +61,8 @@ class Keda:
     def place(self, speeds: WriteSpeeds, current: Assignment) -> Placement:
         """The consumers that the lag up to now has brought about, and what they read."""
         if self._consumers == 0:
-            lag = self._capped(math.fsum(speeds.values()) * self._settings.commit_s, len(speeds))
-            self._consumers = max(self._settings.min_consumers, math.ceil(lag / self._threshold))
+            lag = self._capped(math.fsum(speeds.values()) * COMMIT_S, len(speeds))
+            self._consumers = max(1, math.ceil(lag / self._threshold))
         assignment = share_evenly(speeds, current, self._consumers)
         placement = Placement(assignment, self._consumers)
         self._read(speeds, assignment)
@@ -83,7 +71,7 @@ class Keda:
 
     def _read(self, speeds: WriteSpeeds, assignment: Assignment) -> None:
         """One measurement goes by: each consumer reads what is there, or as much as it can, from all alike."""
-        there = {p: self._backlog.get(p, 0.0) + speed * self._settings.interval_s for p, speed in speeds.items()}
+        there = {p: self._backlog.get(p, 0.0) + speed * self._interval_s for p, speed in speeds.items()}
         loads: dict[ConsumerId, float] = {}
         for partition in sorted(there):
             consumer = assignment[partition]
@@ -92,21 +80,21 @@ class Keda:
         self._backlog = {p: size * left[assignment[p]] for p, size in there.items()}
 
     def _decide(self, speeds: WriteSpeeds) -> None:
-        begin, self._now_s = self._now_s, self._now_s + self._settings.interval_s
-        if self._now_s - self._polled_s >= self._settings.polling_s:
-            uncommitted = math.fsum(speeds.values()) * self._settings.commit_s
+        begin, self._now_s = self._now_s, self._now_s + self._interval_s
+        if self._now_s - self._polled_s >= POLLING_S:
+            uncommitted = math.fsum(speeds.values()) * COMMIT_S
             self._lag = self._capped(math.fsum(self._backlog.values()) + uncommitted, len(speeds))
             self._polled_s = self._now_s
-        for sync in range(max(1, round(self._settings.interval_s / SYNC_S))):
+        for sync in range(max(1, round(self._interval_s / SYNC_S))):
             self._sync(begin + (sync + 1) * SYNC_S)
         self._consumers = max(1, min(self._consumers, len(speeds)))
 
     def _sync(self, now_s: float) -> None:
         now = wanted = self._consumers
-        if abs(self._lag / (self._threshold * now) - 1) > self._settings.tolerance:
-            wanted = max(self._settings.min_consumers, math.ceil(self._lag / self._threshold))
+        if abs(self._lag / (self._threshold * now) - 1) > TOLERANCE:
+            wanted = max(1, math.ceil(self._lag / self._threshold))
         self._wanted.append((now_s, wanted))
-        while self._wanted[0][0] < now_s - self._settings.stabilization_s:
+        while self._wanted[0][0] < now_s - STABILIZATION_S:
             self._wanted.popleft()
         if wanted >= now:
             self._consumers = min(wanted, max(2 * now, now + 4))
@@ -139,8 +127,7 @@ def share_evenly(speeds: WriteSpeeds, current: Assignment, consumers: int) -> As
 
 
 def _begin(_parameter: str, workload: Workload, latency: LatencySettings) -> Keda:
-    settings = KedaSettings(read_share=latency.read_speed / 100, interval_s=latency.interval_s)
-    return Keda(settings, workload.capacity)
+    return Keda(latency, workload.capacity)
 
 
 KEDA = Baseline("keda", "scaled by lag", _begin)

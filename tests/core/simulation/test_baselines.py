@@ -14,7 +14,8 @@ from kgs_core.cli.main import cli
 from kgs_core.errors import ConfigError
 from kgs_core.model import ConsumerId, TopicPartition
 from kgs_core.simulation.baselines import BASELINES
-from kgs_core.simulation.keda import Keda, KedaSettings, share_evenly
+from kgs_core.simulation.keda import Keda, share_evenly
+from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.replay import Conditions, check_name, replay, strategy_of
 from kgs_core.simulation.round_robin import RoundRobin
 from kgs_core.simulation.strategies import Baseline, Placement
@@ -24,9 +25,9 @@ from tests.cases import cases
 TPS = [TopicPartition("t", n) for n in range(40)]
 
 
-def consumers_over_time(loads, partitions=20, **settings):
+def consumers_over_time(loads, partitions=20):
     """Keda's number of consumers while the whole load, in consumers of capacity C, is shared out evenly."""
-    keda, current, found = Keda(KedaSettings(**settings), 100), {}, []
+    keda, current, found = Keda(LatencySettings(), 100), {}, []
     for load in loads:
         speeds = dict.fromkeys(TPS[:partitions], 100 * load / partitions)
         placement = keda.place(speeds, current)
@@ -94,25 +95,23 @@ def test_a_new_baseline_is_a_line_in_the_table(monkeypatch):
 
 
 @cases(
-    ("loads", "partitions", "settings", "expected"),
+    ("loads", "partitions", "expected"),
     {
-        "a steady load needs as many as the bound": ([4.5] * 40, 20, {}, dict.fromkeys(range(40), 5)),
-        "upwards it at most doubles in 15 s or adds four": ([1.0, 40.0, 40.0, 40.0], 40, {}, {0: 1, 1: 1, 2: 10}),
-        "downwards it waits for the stabilization window": ([8.0] * 12 + [2.0] * 20, 20, {}, {22: 8, -1: 2}),
-        "or for none": ([8.0] * 3 + [2.0] * 5, 20, {"stabilization_s": 0}, {-1: 2}),
+        "a steady load needs as many as the bound": ([4.5] * 40, 20, dict.fromkeys(range(40), 5)),
+        "upwards it at most doubles in 15 s or adds four": ([1.0, 40.0, 40.0, 40.0], 40, {0: 1, 1: 1, 2: 10}),
+        "downwards it waits for the stabilization window": ([8.0] * 12 + [2.0] * 20, 20, {22: 8, -1: 2}),
         "5.4 consumers' worth of lag at 5 is 8 % more than wanted, within the tolerance": (
             [5.0] * 3 + [5.4] * 10,
             20,
-            {},
             {-1: 5},
         ),
-        "5.6 is 12 %": ([5.0] * 3 + [5.6] * 10, 20, {}, {-1: 6}),
-        "never more than partitions": ([30.0] * 60, 6, {}, {-1: 6}),
-        "it never gives up the last one": ([0.0] * 40, 20, {}, {-1: 1}),
+        "5.6 is 12 %": ([5.0] * 3 + [5.6] * 10, 20, {-1: 6}),
+        "never more than partitions": ([30.0] * 60, 6, {-1: 6}),
+        "it never gives up the last one": ([0.0] * 40, 20, {-1: 1}),
     },
 )
-def test_scaled_by_lag(loads, partitions, settings, expected):
-    found = consumers_over_time(loads, partitions, **settings)
+def test_scaled_by_lag(loads, partitions, expected):
+    found = consumers_over_time(loads, partitions)
     assert {at: found[at] for at in expected} == expected
     assert max(found) <= partitions
 
