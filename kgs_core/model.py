@@ -1,10 +1,11 @@
 """The nouns that every room shares, immutable; and how many of them are put together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NewType, TypeVar
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_N = TypeVar("_N", int, float)
 
 ConsumerId = NewType("ConsumerId", int)
 """Number of one reader, >= 1."""
@@ -43,6 +44,19 @@ def by_topic(values: Mapping[TopicPartition, _V]) -> dict[str, dict[int, _V]]:
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Topic -> numbers of its partitions, each once, in the order given."""
     return {topic: [*numbers] for topic, numbers in by_topic(dict.fromkeys(partitions)).items()}
+
+
+def whole_sum(values: Iterable[_N | None]) -> _N | None:
+    """The sum; None, which is not zero, when one of them is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def known_sum(values: Sequence[int | None]) -> int | None:
+    """The sum of those that are known; None when there are some, and none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known or not values else None
 
 
 BytesPerSecond = float

@@ -11,7 +11,7 @@ from kgs_core.demo.snapshot import DemoSnapshot, GroupFigures, Produced
 from kgs_core.group.view.plain_text import count
 from kgs_core.lake.audit.audit import audit_lake
 from kgs_core.lake.rule import Fault, PartitionAudit, TableAudit
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, whole_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _figures(topic: TopicResult) -> tuple[int | None, ...]:
 
 def _totals(report: FinalReport) -> list[int | None]:
     columns = list(zip(*map(_figures, report.topics), strict=True)) or [(None,)] * 5
-    return [None if None in column else sum(n for n in column if n is not None) for column in columns]
+    return [whole_sum(column) for column in columns]
 
 
 def close(

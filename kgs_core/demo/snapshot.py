@@ -8,9 +8,8 @@ from pathlib import Path
 
 from kgs_core.demo.replay import DEFAULT_DATE, DEFAULT_START_AT
 from kgs_core.lake.topics.stats import LakeSnapshot
-from kgs_core.model import TopicPartition
+from kgs_core.model import TopicPartition, whole_sum
 from kgs_core.reporting.status import GroupStatus
-from kgs_core.reporting.sums import whole_sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ again while the write speeds are measured.
    longest time between its commits: so far behind who keeps up may look.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median_low
 
-from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds, whole_sum
 
 FLAT_OUT_S = 10.0
 LEAST_CHANGES = 3
@@ -162,11 +162,11 @@ class _Share:
         )
 
     def behind(self, look: Look) -> float | None:
-        return _sum(_bytes(look.behind(tp), self.bytes_per_offset.get(tp)) for tp in self.partitions)
+        return whole_sum(_bytes(look.behind(tp), self.bytes_per_offset.get(tp)) for tp in self.partitions)
 
     def read(self) -> list[float] | None:
         """Stored bytes that were read until each look, from the first; None: not known."""
-        found = [_sum(self._read(tp, look) for tp in self.partitions) for look in self.looks]
+        found = [whole_sum(self._read(tp, look) for tp in self.partitions) for look in self.looks]
         return [one for one in found if one is not None] if None not in found else None
 
     def _read(self, tp: TopicPartition, look: Look) -> float | None:
@@ -175,7 +175,7 @@ class _Share:
 
 
 def _member_load(consumer: ConsumerId, name: str, share: _Share, speeds: WriteSpeeds) -> MemberLoad:
-    written, behind = _sum(map(speeds.get, share.partitions)), share.behind(share.looks[-1])
+    written, behind = whole_sum(map(speeds.get, share.partitions)), share.behind(share.looks[-1])
     load = MemberLoad(consumer, name, len(share.partitions), written, None, behind)
     read = share.read() if share.was_its_own else None
     lags = [lag for lag in map(share.behind, share.looks) if lag is not None]
@@ -200,8 +200,3 @@ def _bytes(offsets: int | None, each: float | None) -> float | None:
     if offsets is None or (offsets and each is None):
         return None
     return offsets * (each or 0.0)
-
-
-def _sum(each: Iterable[float | None]) -> float | None:
-    known = list(each)
-    return None if None in known else sum(one for one in known if one is not None)

@@ -8,10 +8,9 @@ from kgs_core.group.protocol import Incarnation, Phase, Process, RunState, WorkD
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.member_view import MemberView
 from kgs_core.lake.rule.completeness import Completeness
-from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import BytesPerSecond, ConsumerId, TopicPartition, WriteSpeeds, known_sum, whole_sum
 from kgs_core.planning.load import Load
 from kgs_core.reporting.plain_values import picked
-from kgs_core.reporting.sums import known_sum, whole_sum
 
 _SILENT = "silent"
 

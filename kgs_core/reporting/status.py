@@ -13,12 +13,11 @@ from kgs_core.group.protocol import Change, DesiredState, DesiredVersion, Idle, 
 from kgs_core.group.view.group_view import GroupView
 from kgs_core.group.view.reconcile import converged, waiting
 from kgs_core.group.view.rolling_replacement import ReplacementWait, is_outdated, replacement_wait
-from kgs_core.model import Assignment, ConsumerId, TopicPartition, WriteSpeeds
+from kgs_core.model import Assignment, ConsumerId, TopicPartition, WriteSpeeds, known_sum, whole_sum
 from kgs_core.planning.learnt_capacity import Capacity
 from kgs_core.planning.rebalance_budget import MAX_HISTORY, moved_within_an_hour
 from kgs_core.reporting.bad_shares import bad_shares
 from kgs_core.reporting.consumer_rows import ConsumerRow, ExternalFacts, Rows
-from kgs_core.reporting.sums import known_sum, whole_sum
 
 _SILENT_INTERVALS = 5
 _SILENT_AT_LEAST_S = 10.0

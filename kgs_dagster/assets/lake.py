@@ -17,7 +17,7 @@ import dagster as dg
 from kgs_core.config import Settings, TopicRule
 from kgs_core.config.lake_root import split_root
 from kgs_core.config.rule.topic_names import IN_BRACES
-from kgs_core.reporting.sums import whole_sum
+from kgs_core.model import whole_sum
 from kgs_dagster.assets.columns import Source, own_columns, table_columns, topic_columns
 from kgs_dagster.metadata import table
 from kgs_dagster.settings import GroupConfig

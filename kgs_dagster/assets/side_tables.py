@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from kgs_core.config.rule.routing import Route, text_of
-from kgs_core.reporting.sums import whole_sum
+from kgs_core.model import whole_sum
 from kgs_dagster.assets.columns import Source, derived_columns, own_columns
 from kgs_dagster.assets.lake import (
     LakeAsset,

@@ -10,9 +10,8 @@ from kgs_core.errors import KgsError, UnsafeError, one_line
 from kgs_core.kafka.admin import admin_of
 from kgs_core.lake.rule.positions import CLOSED, AppIds
 from kgs_core.lake.topics.factory import open_lake
-from kgs_core.model import TopicId, TopicPartition, by_topic
+from kgs_core.model import TopicId, TopicPartition, by_topic, whole_sum
 from kgs_core.ports import PinnedTable, TableContents
-from kgs_core.reporting.sums import whole_sum
 
 _TIMEOUT_S = 3.0
 T = TypeVar("T")
