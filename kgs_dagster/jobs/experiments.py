@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from kgs_core.errors import ConfigError
 from kgs_core.lake.files.stored_path import AnyPath
 from kgs_dagster.assets import experiment_figures as figures
 from kgs_dagster.assets.experiment_reports import FRONT, SUMMARY
@@ -35,9 +34,6 @@ class WorkloadConfig(dg.Config):
         '{topic: {"0": bytes/s}}}. `kgs simulate --since TIME --save-speeds FILE` writes one. It is copied.',
     )
     capacity: float = Field(default=1_500_000.0, gt=0, description="Packing capacity C of one consumer, bytes/s.")
-    consumer_capacity: float | None = Field(
-        default=None, gt=0, description="What a consumer reads flat out, bytes/s. None: 133 % of C."
-    )
     interval_s: float = Field(default=30.0, gt=0, description="How long a measurement lasts.")
 
 
@@ -113,14 +109,9 @@ def _recorded(config: WorkloadConfig, path: AnyPath, folder: "ExperimentFolder")
     from kgs_core.simulation.replay import Conditions
     from kgs_core.system.files import read_text
 
-    flat_out = 133.0
-    if config.consumer_capacity is not None:
-        if config.consumer_capacity < config.capacity:
-            raise ConfigError([f"consumer_capacity: {config.consumer_capacity:g}: at least C ({config.capacity:g})"])
-        flat_out = 100 * config.consumer_capacity / config.capacity
     measurements = parse_measurements(read_text(path), config.file)
     key = config.key or path.stem
-    latency = LatencySettings(read_speed=flat_out, interval_s=config.interval_s)
+    latency = LatencySettings(interval_s=config.interval_s)
     workload = recorded_workload(key, measurements, config.capacity)
     folder.register(workload, Conditions(config.capacity, latency))
     return key

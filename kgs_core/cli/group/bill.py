@@ -60,12 +60,6 @@ _OPTIONS = {"from_file": "--from", "keep": "--keep", "until": "--until"}
     help="C, instead of packing.packing_capacity_bytes_per_s; with --from no configuration is needed.",
 )
 @click.option(
-    "--consumer-capacity",
-    type=click.FloatRange(1, MAX_CAPACITY),
-    metavar="BYTES_PER_S",
-    help="What a consumer reads flat out.  [default: packing.consumer_capacity_bytes_per_s; 133 % of --capacity]",
-)
-@click.option(
     "--keep",
     is_flag=True,
     help="Store the day's bill in the lake, as Dagster does: topics keep their data for a limited time.",
@@ -215,16 +209,9 @@ def _show_month(options: dict[str, Any], now: datetime) -> None:
 def _terms(given: "BillTerms", options: dict[str, Any]) -> "BillTerms":
     from kgs_core.simulation.bill import Price
 
-    capacity, consumer = options["capacity"], options["consumer_capacity"]
-    if capacity is not None:
+    if (capacity := options["capacity"]) is not None:
         given = replace(
             given, is_guessed=False, capacity=capacity, consumer_capacity=max(given.consumer_capacity, capacity)
-        )
-    if consumer is not None:
-        given = replace(given, consumer_capacity=consumer)
-    if given.consumer_capacity < given.capacity:
-        raise ConfigError(
-            [f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({given.capacity:g})"]
         )
     price = given.price if options["price"] is None else Price(options["price"], given.price.currency)
     return replace(given, price=price, interval_s=options["interval_s"], p99_s=options["p99_s"])

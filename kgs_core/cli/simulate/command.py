@@ -63,12 +63,6 @@ if TYPE_CHECKING:
 @click.option(
     "--capacity", type=float, metavar="BYTES_PER_S", help="Packing capacity C of one consumer.  [default: 1500000]"
 )
-@click.option(
-    "--consumer-capacity",
-    type=float,
-    metavar="BYTES_PER_S",
-    help="What a consumer reads flat out; in the unit of --capacity, else of the speeds.  [default: 133 % of C]",
-)
 @click.option("--latency", is_flag=True, help="Also show how late data is read, by the latency model.")
 @click.option(
     "--baseline",

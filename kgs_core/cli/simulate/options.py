@@ -21,8 +21,8 @@ from kgs_core.reporting.capacity import capacity_line
 from kgs_core.simulation.baselines import baseline_usage, find_baseline
 from kgs_core.simulation.latency import LatencySettings
 from kgs_core.simulation.recorded import json_lines, recorded_workload
-from kgs_core.simulation.replay import READ_SHARE, Conditions
-from kgs_core.simulation.workload import CAPACITY, DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
+from kgs_core.simulation.replay import Conditions
+from kgs_core.simulation.workload import DEFAULT_CAPACITY, DELTAS, STARTS, Start, StreamSpec, Workload
 from kgs_core.system.files import check_writable, read_text, write_whole
 from kgs_core.system.first_capacity import first_flat_out
 from kgs_core.system.moments import moment_of
@@ -56,7 +56,6 @@ class SimulateOptions:
     since: str | None
     until: str | None
     capacity: float | None
-    consumer_capacity: float | None
     latency: bool
     baselines: tuple[str, ...]
     orders: int
@@ -94,9 +93,7 @@ def make_request(given: SimulateOptions, named: Collection[str], environ: Mappin
     _check(given, named)
     names = (*algorithm_names(given), *_baselines(given))
     capacity, note = _capacity(given, environ)
-    conditions = Conditions(
-        capacity, LatencySettings(read_speed=_read_speed(given, capacity), interval_s=given.interval_s), given.latency
-    )
+    conditions = Conditions(capacity, LatencySettings(interval_s=given.interval_s), given.latency)
     recorded = _recorded(given, capacity, environ)
     loads: list[StreamSpec | str] = [recorded.key] if recorded is not None else [*_specs(given)]
     there = {recorded.key: recorded} if recorded is not None else {}
@@ -164,7 +161,6 @@ def _wrong_company(given: SimulateOptions, named: Collection[str]) -> Iterator[s
 def _wrong_numbers(given: SimulateOptions) -> Iterator[str]:
     for option, value in (
         ("--capacity", given.capacity),
-        ("--consumer-capacity", given.consumer_capacity),
         ("--interval", given.interval_s),
     ):
         if value is not None and not 0 < value <= MAX_CAPACITY:
@@ -224,17 +220,6 @@ def _capacity(given: SimulateOptions, environ: Mapping[str, str]) -> tuple[float
     packing = load_settings(given.config_file, environ).packing if given.config_file.exists() else PackingSettings()
     found = capacity_of(packing, Learnt(), None, first_flat_out() if packing.learns_capacity else None)
     return found.packing.packing_capacity, f"{capacity_line(found)}; --capacity names another"
-
-
-def _read_speed(given: SimulateOptions, capacity: float) -> float:
-    """What a consumer reads flat out, where C is 100."""
-    if given.consumer_capacity is None:
-        return round(100 * READ_SHARE, 9)
-    is_recorded = given.speeds_file is not None or given.since is not None
-    unit = given.capacity or (capacity if is_recorded else CAPACITY)
-    if given.consumer_capacity < unit:
-        raise ConfigError([f"--consumer-capacity: {given.consumer_capacity:g}: must be at least C ({unit:g})"])
-    return 100 * given.consumer_capacity / unit
 
 
 def _recorded(given: SimulateOptions, capacity: float, environ: Mapping[str, str]) -> Workload | None:

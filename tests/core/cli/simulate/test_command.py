@@ -128,19 +128,6 @@ def test_a_recorded_load(found, recorded):
     assert rows["mwf"]["least_consumers"] == pytest.approx(sum(-(-total // 100) for total in totals) / 3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "read_speed"),
-    [
-        ((), 133.0),
-        (("--capacity", 1_500_000, "--consumer-capacity", 2_000_000), pytest.approx(400 / 3)),
-        (("--consumer-capacity", 150), 150.0),
-    ],
-)
-def test_consumer_capacity_is_in_the_unit_of_the_capacity_else_of_the_speeds(found, arguments, read_speed):
-    tree = found(*SMALL, "--algorithm", "mwf", "--no-cbs", *arguments)
-    assert tree["conditions"]["read_speed_percent_of_capacity"] == read_speed
-
-
 def test_tables(simulate):
     result = simulate(*SMALL, "--delta", 5, "--seeds", 2, "--latency", "--baseline", "kafka:9", "--orders", 2)
     lines = result.stdout.splitlines()
@@ -195,7 +182,6 @@ def test_results_are_a_row_per_measurement_and_summarize_to_what_was_printed(fou
         (("--topics", "3", "--partitions", "2"), "--topics: 3: at most one for each partition (2)"),
         (("--capacity", "nan"), "--capacity: nan: give a number above 0"),
         (("--interval", "0"), "--interval: 0: give a number above 0"),
-        (("--capacity", "10", "--consumer-capacity", "5"), "--consumer-capacity: 5: must be at least C (10)"),
         (("--plot", "front.pdf"), "--plot: front.pdf: name a file that ends in .svg or .png"),
         (("--plot", "none/front.svg"), "--plot: none/front.svg: its folder does not exist: create it first"),
         (("--results", "."), "--results: .: is a folder: name a file in it"),
