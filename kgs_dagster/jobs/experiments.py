@@ -12,7 +12,7 @@ from kgs_dagster.assets.experiments import PACKING_RUN, WORKLOAD
 from kgs_dagster.experiment_resource import ExperimentResource
 from kgs_dagster.jobs.shape import AssetJob, Job
 from kgs_dagster.launch import ROLE
-from kgs_dagster.partitions import published_keys, register, unregistered
+from kgs_dagster.partitions import register, unregistered
 from kgs_dagster.run_process import failures_named
 
 if TYPE_CHECKING:
@@ -22,14 +22,10 @@ _TAGS = {ROLE: "experiment"}
 
 
 class WorkloadConfig(dg.Config):
-    """A further load to experiment with. Without any of it: the published ones."""
+    """A recorded load to experiment with."""
 
-    key: str = Field(
-        default="",
-        description="Name: that of a generated load, as uniform-delta05-seed1-p32-t2-n100, or any for a recorded one.",
-    )
+    key: str = Field(default="", description="Name of the load; empty: that of its file.")
     file: str = Field(
-        default="",
         description='Recorded load in the folder KGS_EXPERIMENTS_RECORDINGS: JSON lines {"time": s, "speeds": '
         '{topic: {"0": bytes/s}}}. `kgs simulate --since TIME --save-speeds FILE` writes one. It is copied.',
     )
@@ -70,19 +66,17 @@ def _register_job() -> dg.JobDefinition:
     ) -> None:
         folder = kgs_experiment_resource.open(context.instance)
         with failures_named():
-            keys = _keys(config, kgs_experiment_resource, folder)
-        new = unregistered(context.instance, keys)
-        register(context.instance, new)
-        for key in new if config.file else ():  # it is there for good: experiment runs have it upstream from now on
+            key = _recorded(config, kgs_experiment_resource.recording(config.file), folder)
+        for new in unregistered(context.instance, [key]):
+            register(context.instance, [new])
+            # It is there for good: experiment runs have it upstream from now on
             load, conditions = kgs_experiment_resource.load(folder, key)
             about = figures.of_load(load, conditions, folder.workload_file(key))
             context.log_event(dg.AssetMaterialization(WORKLOAD, partition=key, metadata=about))
-        context.log.info(f"{len(new)} new of {len(keys)}: {', '.join(keys)}")
-        context.add_output_metadata({"registered": len(new)})
 
     @dg.job(
-        description="Adds a load to the partitions of the experiments: a generated one by its name, a recorded one "
-        "from a file, which is copied to the results. Without configuration: the published loads.",
+        description="Adds a recorded load to the partitions of the experiments, from a file, which is copied to the "
+        "results. Generated ones are added by their names where partitions are chosen.",
         executor_def=dg.in_process_executor,
         tags=_TAGS,
     )
@@ -90,16 +84,6 @@ def _register_job() -> dg.JobDefinition:
         register_workload()
 
     return register_workload_job
-
-
-def _keys(config: WorkloadConfig, experiments: ExperimentResource, folder: "ExperimentFolder") -> list[str]:
-    from kgs_core.experiments.store import stream_of
-
-    if config.file:
-        return [_recorded(config, experiments.recording(config.file), folder)]
-    if not config.key:
-        return published_keys()
-    return [stream_of(config.key).key]
 
 
 def _recorded(config: WorkloadConfig, path: AnyPath, folder: "ExperimentFolder") -> str:

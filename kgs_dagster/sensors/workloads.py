@@ -15,8 +15,8 @@ def workloads_sensor() -> dg.SensorDefinition:
         name="workloads_sensor",
         minimum_interval_seconds=_EVERY_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Makes partitions of the published loads, so that experiments can be launched at once. Others are "
-        "added by register_workload_job, or where partitions are chosen.",
+        description="Makes partitions of the published loads, so that experiments can be launched at once. Other "
+        "generated ones are added where partitions are chosen, recorded ones by register_workload_job.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         new = unregistered(context.instance, published_keys())
