@@ -27,7 +27,10 @@ ROOMS = (
     *("packing", "planning", "group/controller", "group/view", "group/membership", "group/protocol"),
     *("ingest/round", "lake/rule", "monitor/speeds"),
 )
-MORE_TESTS = {"group/view": ["tests/core/group/controller"]}
+MORE_TESTS = {
+    "group/view": ["tests/core/group/controller", "tests/scenarios"],
+    "group/controller": ["tests/scenarios"],
+}
 """Tests of another room that a room's functions are tested by."""
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "mutants"
