@@ -28,6 +28,12 @@ def test_a_plan_as_a_whole(speeds_of, assigned, packing, new_random, tp):
     assert plan.alternatives == (Alternative("bfd", 3, 0.75, 3, 100.0),)
 
 
+def test_an_alternative_has_the_setting_of_its_name(speeds_of, assigned, packing, new_random):
+    load, group = Load(speeds_of(a=60, b=30)), Group(assigned({1: "a", 2: "b"}))
+    plan = make_plan(load, group, packing(), new_random, ["search@fewest", "search@0.01"])
+    assert [each.consumers for each in plan.alternatives] == [1, 2]
+
+
 def test_moves_come_from_fast_to_slow_then_by_name(speeds_of, assigned, packing, new_random):
     load = Load(speeds_of(a=10, b=20, c=20, d=90))
     plan = make_plan(load, Group(assigned({1: "d", 2: "b", 3: "c", 4: "a"})), packing(), new_random)
