@@ -29,7 +29,7 @@ from kgs_core.embedded_kafka.cluster import EmbeddedKafka
 from kgs_core.errors import PermanentError, TransientError
 from kgs_core.ingest.fetch.fetch_client import FetchClient
 from kgs_core.ingest.fetch.fetch_sessions import close_sessions
-from kgs_core.ingest.worker import arrow_task, batch_files, process_batch, sorted_records
+from kgs_core.ingest.worker import arrow_task, batch_files, process_batch
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan
 from kgs_core.kafka.admin import KafkaAdmin
@@ -47,7 +47,7 @@ _QUEUE_MB = 67
 _WARM_UP = 2
 _GIVE_UP_S = 60.0
 _CLOCKS: Sequence[tuple[ModuleType, str, str]] = (
-    (sorted_records, "parse_records", "parse"),
+    (process_batch, "parse_records", "parse"),
     (process_batch, "sort_records", "rows"),
     (batch_files, "write_table", "Parquet"),
     (arrow_task, "prepare_topic", "rows"),

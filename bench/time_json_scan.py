@@ -82,7 +82,7 @@ def main() -> None:
     click.echo(f"{'CPU s/GB':34}{'pyarrow':>8}{'with the scan':>15}")
     for name, (values, fields) in _kinds().items():
         rule = TopicRule(topic="t", format="json", schema=dict(fields))
-        batch = ValueBatch(pa.array(values, pa.binary()), value_schema(rule), "t", rule)
+        batch = ValueBatch(pa.array(values, pa.binary()), value_schema(rule))
         size = sum(map(len, values))
         click.echo(f"{name:34}{_cost(parse_by_pyarrow, batch, size):8.2f}{_cost(parse_json, batch, size):15.2f}")
 

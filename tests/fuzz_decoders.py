@@ -54,7 +54,7 @@ def one_batch(draw):
     good = [encoded(schema, datum) for datum in data]
     chosen = [(draw.randrange(5), draw.random() < GOOD_SHARE) for _ in range(BATCH)]
     values = [good[n] if is_good else broken(draw, good[n]) for n, is_good in chosen]
-    parsed = parse_avro(ValueBatch(binary(values), columns, "t", rule))
+    parsed = parse_avro(ValueBatch(binary(values), columns, avro_schema=rule.avro_schema))
     parsed.table.validate(full=True)
     assert sorted([*parsed.good, *parsed.bad]) == list(range(BATCH)), json.dumps(schema)
     row_of = {position: row for row, position in enumerate(parsed.good)}

@@ -9,7 +9,6 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.formats.json.json_objects import parse_by_pyarrow
 from kgs_core.ingest.formats.json.json_scanner import scan_json
 from kgs_core.ingest.formats.parsed import ValueBatch
@@ -17,7 +16,6 @@ from kgs_core.lake.files.row_schema import VALUE_TYPES
 from tests.slow_parser import plain
 
 BATCH = 2000
-RULE = TopicRule(topic="t", format="json", schema={"x": "long"})
 ODD = ['a"b', "a\\", r"a\n", "a\nb", "\x01", r"\u0061", 'q":1,"r']
 """Names that JSON writes with an escape; as they are, they are broken or another name."""
 SCHEMA = pa.schema(
@@ -84,7 +82,7 @@ def _differ(values, tally, *, takes_unknown):
     easy = [b"{}"] * (2 * len(values))  # else the scan is given up where most values are broken
     scanned = scan_json(pa.array([*easy, *values], pa.binary()), SCHEMA, takes_unknown=takes_unknown)
     scanned.table.validate(full=True)
-    batch = ValueBatch(pa.array(values, pa.binary()), SCHEMA, "t", RULE, rescue=not takes_unknown)
+    batch = ValueBatch(pa.array(values, pa.binary()), SCHEMA, rescue=not takes_unknown)
     read = parse_by_pyarrow(batch)
     taken = np.setdiff1d(np.arange(len(easy), len(easy) + len(values)), scanned.left)
     found = dict(zip(taken - len(easy), _bits(scanned.table.take(pa.array(taken))), strict=True))

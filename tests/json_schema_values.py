@@ -4,11 +4,9 @@ import json
 
 import pyarrow as pa
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.ports.registry import SchemaKind
 
-RULE = TopicRule(topic="t", format="json_schema")
 REFERENCED = {"$id": "https://example.org/shop/place.json", "definitions": {"Zip": {"type": "string"}}}
 SCHEMA = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -114,4 +112,4 @@ def registered(registry, subject="t-value", schema=SCHEMA):
 
 
 def batch_of(values, columns, of=None, headers=None):
-    return ValueBatch(pa.array(values, pa.binary()), columns, "t", RULE, headers, of)
+    return ValueBatch(pa.array(values, pa.binary()), columns, headers, of)

@@ -129,7 +129,7 @@ class Sink(TopicSink):
         spans = {p: OffsetRange(*span) for p, span in ranges.items()}
         batch, cuts = process_topic(self.storage, job, records_of(records), spans)
         assert batch is not None
-        assert not cuts.by_partition
+        assert not cuts
         return batch
 
     def ingest(self, ranges: Ranges) -> CommitOutcome:

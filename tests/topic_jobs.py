@@ -18,8 +18,8 @@ def topic_job(rule, columns=None, *, registry=None, topic_id="id"):
 
 
 def values_of(values, columns, **more):
-    """Values to be parsed, by a rule that says nothing."""
-    return ValueBatch(pa.array(values, pa.binary()), columns, "t", TopicRule(topic="t"), **more)
+    """Values to be parsed."""
+    return ValueBatch(pa.array(values, pa.binary()), columns, **more)
 
 
 def parse_json(values, columns, **more):

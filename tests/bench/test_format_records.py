@@ -9,7 +9,7 @@ from bench.registry_stub import running_registry
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.fetch.topic_records import records_of
-from kgs_core.ingest.worker.sorted_records import sort_records
+from tests.processing import sorted_of
 from tests.topic_jobs import topic_job
 
 COUNT = 20
@@ -19,9 +19,9 @@ def rows_of(name):
     with running_registry() as registry:
         found = records_in(name, registry, COUNT)
         of = RegistrySettings(url=registry.url)
-        plan = topic_job(found.rule, registry=of).plan
+        job = topic_job(found.rule, registry=of)
         messages = [Message(topic="t", offset=n, value=value) for n, value in enumerate(found.values)]
-        rows = sort_records(plan, records_of(messages))
+        rows = sorted_of(job, records_of(messages))
         assert rows.dead_letters.num_rows == 0
         return rows.rows
 

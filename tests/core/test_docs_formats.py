@@ -28,7 +28,7 @@ ROWS = {
 
 def parse(schema, *texts, **rule):
     values = pa.array([f'{{"c": {text}}}'.encode() for text in texts], pa.binary())
-    return parse_json(ValueBatch(values, schema, "t", TopicRule(topic="t"), **rule))
+    return parse_json(ValueBatch(values, schema, **rule))
 
 
 def test_every_type_is_in_the_table():
@@ -63,5 +63,5 @@ def test_example_of_a_schema_is_one():
 def test_example_of_a_rescue_is_one():
     value, schema, rescued = re.search(r"For `(.*?)` and\s+`schema: (.*?)` it is\s+`(.*?)`", PAGE).groups()
     rule = TopicRule.model_validate({"topic": "t", "format": "json", "schema": yaml.safe_load(schema)})
-    batch = ValueBatch(pa.array([value.encode()]), schema_of(rule.fields), "t", rule, rescue=True)
+    batch = ValueBatch(pa.array([value.encode()]), schema_of(rule.fields), rescue=True)
     assert parse_json(batch).rescued.to_pylist() == [rescued]

@@ -11,7 +11,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from kgs_core.kafka.records import UNREADABLE, Headers, Record, headers_of, payload_bytes
 from kgs_core.lake.files.row_schema import HEADERS, ORIGIN_FIELDS, TIMESTAMP
-from kgs_core.model import OffsetRange, TopicId
+from kgs_core.model import OffsetRange
 
 MAX_MS = (2**63 - 1) // 1000  # what fits in a column of us
 UNREADABLE_HEADER = "header of the record: a key that is not UTF-8"
@@ -43,23 +43,29 @@ class TopicRecords:
     def __len__(self) -> int:
         return len(self.values)
 
-    def with_topic(self, topic_id: TopicId) -> pa.Table:
-        """All origin columns."""
-        ids = pa.repeat(pa.scalar(topic_id, pa.string()), len(self))
-        return self.origin.add_column(0, ORIGIN_FIELDS[0], ids)
+    @property
+    def partitions(self) -> npt.NDArray[np.int32]:
+        """Partition of each."""
+        found: npt.NDArray[np.int32] = self.origin["_partition"].to_numpy()
+        return found
 
-    def places(self, positions: Sequence[int]) -> list[tuple[int, int]]:
-        """Partition and offset of the records at these positions."""
-        found = self.origin.select(["_partition", "_offset"]).take(pa.array(positions, pa.int64()))
-        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Offset of each."""
+        found: npt.NDArray[np.int64] = self.origin["_offset"].to_numpy()
+        return found
+
+    def are_behind(self, ends: Mapping[int, int]) -> npt.NDArray[np.bool_]:
+        """Which are at or behind the given offset of their partition; of partitions that are not named, none."""
+        partitions, offsets = self.partitions, self.offsets
+        found = np.zeros(len(self), np.bool_)
+        for partition, end in ends.items():
+            found |= (partitions == partition) & (offsets >= end)
+        return found
 
     def before(self, ends: Mapping[int, int]) -> "TopicRecords":
         """Those below the given offset of their partition; partitions that are not named keep all."""
-        partitions, offsets = self.origin["_partition"].to_numpy(), self.origin["_offset"].to_numpy()
-        keep = np.ones(len(self), bool)
-        for partition, end in ends.items():
-            keep &= (partitions != partition) | (offsets < end)
-        kept = np.flatnonzero(keep)
+        kept = np.flatnonzero(~self.are_behind(ends))
         values, origin = self.values.take(pa.array(kept)), self.origin.take(pa.array(kept))
         place = {int(old): new for new, old in enumerate(kept)}
         ms = origin["_timestamp"].cast(pa.int64()).drop_null().to_numpy() // 1000
@@ -79,11 +85,11 @@ class TopicRecords:
         """
         if not len(self) or not ranges:
             return {}
-        partitions = self.origin["_partition"].to_numpy()
+        partitions = self.partitions
         last = np.full(max(int(partitions.max()), *ranges) + 1, -1, np.int64)
         for partition, span in ranges.items():
             last[partition] = span.end - 1
-        ends = np.flatnonzero((last[partitions] == self.origin["_offset"].to_numpy()) & (self.epochs != NO_EPOCH))
+        ends = np.flatnonzero((last[partitions] == self.offsets) & (self.epochs != NO_EPOCH))
         return {int(partitions[i]): int(self.epochs[i]) for i in ends}
 
 

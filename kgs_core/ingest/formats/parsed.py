@@ -4,7 +4,7 @@ A parser is a function from a `ValueBatch` to `Parsed`. `kgs_core.config.rule.va
 format.
 
 The same functions parse keys: a `ValueBatch` with `is_key` holds keys, none of them null, and `columns` are those of
-`key_schema`. A parser that needs a registry looks under `ValueBatch.subject`.
+`key_schema`.
 
 Unknown fields: if `ValueBatch.rescue` is set, `Parsed.rescued` has the fields of each good value that have no column,
 as the text of one JSON object: names as in the value, inner objects within theirs, null for an item of an array that
@@ -35,16 +35,16 @@ class ValueBatch:
         columns: the columns to make: the table's value columns or, with a transform, its input.
         headers: those of each record, as `row_schema.HEADERS`.
         registry: where the schemas are; None without a registry in the settings.
+        avro_schema: of all values, if the rule gives it.
         rescue: whether `Parsed.rescued` is wanted.
         is_key: whether these are keys.
     """
 
     values: pa.Array
     columns: pa.Schema
-    topic: str
-    rule: TopicRule
     headers: pa.Array | None = None
     registry: RegistrySettings | None = None
+    avro_schema: str | None = None
     rescue: bool = False
     is_key: bool = False
 
@@ -52,11 +52,6 @@ class ValueBatch:
     def schema_header(self) -> str:
         """The header that names the schema of each value, if the schema's id does not precede the value."""
         return KEY_HEADER if self.is_key else HEADER
-
-    @property
-    def subject(self) -> str:
-        """The registry's subject of the schemas of these values, by Confluent's default."""
-        return f"{self.topic}-{'key' if self.is_key else 'value'}"
 
 
 @dataclass(frozen=True, slots=True)

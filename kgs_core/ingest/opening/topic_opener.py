@@ -111,7 +111,8 @@ class TopicOpener:
         table.open()
         if is_shared:
             refuse_unlike_columns(self._lake, spec, ids, schema, is_made=True)
-        if (masks := masks_of(spec)) is not None:
+        masks = masks_of(spec)
+        if masks.fields:
             refuse_unmaskable(spec, table.columns)
         if not table.is_started(partitions):
             earlier = earlier_topic_ids(self._lake, spec.table, ids)
@@ -120,8 +121,7 @@ class TopicOpener:
             self._refuse_second_start(spec, ids, partitions)
             table.fix_start(self._first_offsets(spec, topic_id, partitions))
             _log.info("started topic=%s id=%s table=%s start=%s", spec.topic, topic_id, spec.table, spec.rule.start)
-        if masks is not None:
-            table.note_secret(masks.token)
+        table.note_secret(masks.token)
         return table
 
     def note_positions(self, table: TopicTable, positions: Mapping[int, int]) -> None:

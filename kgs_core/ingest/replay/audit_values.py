@@ -15,8 +15,9 @@ from kgs_core.config import Settings, TableSpec, resolve_tables
 from kgs_core.errors import KgsError, PortError, TransientError, one_line
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.opening.topic_opener import columns_of
+from kgs_core.ingest.worker.parsed_records import parse_records
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
-from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
+from kgs_core.ingest.worker.sorted_records import rows_of
 from kgs_core.ingest.worker.topic_job import TopicPlan
 from kgs_core.kafka.admin import KafkaAdmin, admin_of
 from kgs_core.kafka.records import Record
@@ -96,7 +97,7 @@ def _plan(lake: Lake, spec: TableSpec, topic_id: TopicId) -> TopicPlan:
         columns = columns_of(spec, lake)
         columns = as_wide_as_there(widened(columns), schema) if rule.evolve == "widen" else columns
     plan = TopicPlan.of(spec, topic_id, schema, columns)
-    if plan.masks is not None:
+    if plan.masks.fields:
         refuse_other_secret(spec.table, lake.all_versions(spec.table).get(MASKED), plan.masks.token)
     return plan
 

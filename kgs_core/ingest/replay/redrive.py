@@ -22,11 +22,12 @@ from kgs_core.ingest.replay.redrive_result import RedriveResult
 from kgs_core.ingest.worker.batch_files import write_files
 from kgs_core.ingest.worker.dataframe_rows import SparkTransform
 from kgs_core.ingest.worker.masks import masks_of
+from kgs_core.ingest.worker.parsed_records import parse_records
 from kgs_core.ingest.worker.process_batch import TransformError, transform_arrow
-from kgs_core.ingest.worker.sorted_records import parse_records, rows_of
+from kgs_core.ingest.worker.sorted_records import rows_of
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicPlan
 from kgs_core.kafka.admin import admin_of
-from kgs_core.lake.files.layout import Partitioned, file_schema, given_schema, layout_of, table_schema
+from kgs_core.lake.files.layout import Partitioned, given_schema, layout_of, table_schema
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, IDENTITY, parsed_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.lake.letters.letter_filter import EVERY_LETTER, LetterFilter
@@ -187,7 +188,7 @@ class TopicRedrive(Closing):
             self._columns = table.columns
             self._rows = self._lake.table(self.spec.table, table.schema, layout_of(rule))
         self._rows.versions([])  # refuses a table whose columns are not the rule's
-        if self._masks is not None and not self._is_dry:
+        if not self._is_dry:
             table.note_secret(self._masks.token)
 
     def _commit(self, base: RedriveBase, rows: pa.Table) -> CommitOutcome:
@@ -200,8 +201,7 @@ class TopicRedrive(Closing):
             table = self._rows
             if name != spec.table:
                 table = self._lake.table(name, self._rows.schema, layout_of(rule))
-            in_file = file_schema(rule, self._rows.schema)
-            files = write_files(self._storage, name, in_file, Partitioned(rule, part))
+            files = write_files(self._storage, name, Partitioned(rule, part))
             failpoint("redrive-written")
             outcome = base.commit(table, part, files)
             failpoint("redriven")
@@ -243,7 +243,7 @@ class TopicRedrive(Closing):
         self, topic_id: TopicId, letters: pa.Table, found: RedriveResult
     ) -> tuple[TopicRecords, pa.Table, dict[int, str]]:
         """Records, the letters that they are of, in one order, and which of them lack something."""
-        if self._masks is None:
+        if not self._masks.fields:
             return records_in(letters), letters, incomplete(letters)
         admin = admin_of(self._settings)
         records, there = reread(self._settings, admin, self.spec.topic, topic_id, letters)

@@ -13,8 +13,9 @@ from kgs_core.errors import TransientError, one_line
 from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.fetch_sessions import session
 from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.worker.batch_files import write_batch
+from kgs_core.ingest.worker.parsed_records import load_parsers
 from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
-from kgs_core.ingest.worker.sorted_records import load_parsers
 from kgs_core.ingest.worker.topic_job import MoreColumnsError, TopicJob
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.storage import Storage
@@ -110,11 +111,12 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic(fetched.ranges).items()):
             with _own_affair(topic, result):
-                unwritten = prepare_topic(storage, request.jobs[topic], fetched.of(topic), ranges)
+                job = request.jobs[topic]
+                found, rows = prepare_topic(storage, job, fetched.of(topic), ranges)
                 if storage.is_in_objects:
-                    on_their_way.append((topic, pool.submit(unwritten.written, storage)))
+                    on_their_way.append((topic, pool.submit(write_batch, storage, job, found, rows)))
                 else:
-                    result.add(unwritten.written(storage))
+                    result.add(write_batch(storage, job, found, rows))
         for topic, written in on_their_way:
             with _own_affair(topic, result):
                 began_s, began_cpu_s = time.monotonic(), time.process_time()

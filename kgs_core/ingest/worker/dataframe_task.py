@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,22 +19,18 @@ from pyspark import AccumulatorParam
 from kgs_core.ingest.fetch.fetch_client import UnreadableError
 from kgs_core.ingest.fetch.fetch_sessions import session
 from kgs_core.ingest.round.questions import ReadResult
+from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.ingest.worker.batch_files import told, write_dead_letters
 from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, notes_of, write_rows
-from kgs_core.ingest.worker.process_batch import (
-    ReadNote,
-    TransformError,
-    conclude,
-    earlier_reading,
-    ranges_before,
-    told,
-    write_dead_letters,
-)
-from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.earlier_reading import earlier_reading
+from kgs_core.ingest.worker.parsed_records import parse_records
+from kgs_core.ingest.worker.process_batch import TransformError, check_count
+from kgs_core.ingest.worker.sorted_records import Cut, Sorted, ranges_before, sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
-from kgs_core.lake.rule.batch import SidePart
+from kgs_core.lake.rule.batch import SidePart, TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.spark.errors import cause, transient
 from kgs_core.spark.session import jvm_has_ended
@@ -44,6 +40,45 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUEUE_KBYTES = 16_384
+
+
+@dataclass(slots=True)
+class ReadNote:
+    """What was found in ranges of a topic beside the rows.
+
+    Attributes:
+        batch: of all that was found, without files; its ranges end at the cuts.
+        rows: how many there are, before the transform.
+        cuts: by partition.
+        troubles: why partitions cannot be read on; then nothing else counts.
+        received: as in `ReadResult`.
+    """
+
+    batch: TopicBatch
+    rows: int = 0
+    cuts: dict[int, Cut] = field(default_factory=dict)
+    troubles: dict[TopicPartition, tuple[StopCause, str]] = field(default_factory=dict)
+    received: Counter[int] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, job: TopicJob, ranges: Mapping[int, OffsetRange]) -> "ReadNote":
+        """Nothing was found yet in these ranges."""
+        return cls(TopicBatch(job.topic, job.plan.topic_id, ranges, (), dead_letter_marks=job.dead_letter_marks))
+
+    def add(self, found: Sorted) -> None:
+        """Take in what became of more of the records."""
+        self.rows += found.rows.num_rows
+        self.cuts |= found.cuts
+        old, new = self.batch, found.batch
+        self.batch = replace(
+            new,
+            records=old.records + new.records,
+            consumed_bytes=old.consumed_bytes + new.consumed_bytes,
+            oldest_ms=min((ms for ms in (old.oldest_ms, new.oldest_ms) if ms), default=None),
+            bad_records=old.bad_records + new.bad_records,
+            unsettled=old.unsettled | new.unsettled,
+            leader_epochs={**old.leader_epochs, **new.leader_epochs},
+        )
 
 
 class _Notes(AccumulatorParam[list[ReadNote]]):
@@ -81,7 +116,7 @@ class DataFrameProcessor:
         result = ReadResult()
         try:
             with _exit_refused():
-                written, found, ranges = self._run_until_it_fits(job, ranges)
+                written, found = self._run_until_it_fits(job, ranges)
         except Exception as e:  # py4j and Spark raise many kinds; whatever it is, the batch is off
             if jvm_has_ended(self._spark):
                 raise
@@ -98,18 +133,11 @@ class DataFrameProcessor:
         result.troubles = found[0].troubles
         result.received = sum((each.received for each in found), Counter())
         if not result.troubles:
-            self._conclude(job, ranges, found, written, result)
+            self._conclude(job, found, written, result)
         result.write_s = time.monotonic() - began
         return result
 
-    def _conclude(
-        self,
-        job: TopicJob,
-        ranges: Mapping[int, OffsetRange],
-        notes: list[ReadNote],
-        written: list[WriterNote],
-        result: ReadResult,
-    ) -> None:
+    def _conclude(self, job: TopicJob, notes: list[ReadNote], written: list[WriterNote], result: ReadResult) -> None:
         note = notes[0]
         if any((other.cuts, other.batch.bad_records) != (note.cuts, note.batch.bad_records) for other in notes):
             # Read several times, as the user's plan may want it, and a registry did not always say the same
@@ -124,26 +152,24 @@ class DataFrameProcessor:
             return
         files = written[0].files if written else {}
         try:
-            batch = conclude(job, ranges, note, written[0].rows if written else 0)
+            check_count(job.plan.spec, written[0].rows if written else 0, note.rows)
         except TransformError as e:
             result.failed[job.topic] = str(e)
             return
-        if batch is not None:
-            own = files.pop(job.plan.spec.table, ())
-            sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.items()}
-            batch = replace(batch, files=own, sides=sides)
-        result.add(told(job.topic, batch, note.cuts))
+        own = files.pop(job.plan.spec.table, ())
+        sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.items()}
+        result.add(told(replace(note.batch, files=own, sides=sides), note.cuts))
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
-    ) -> tuple[list[WriterNote], list[ReadNote], Mapping[int, OffsetRange]]:
+    ) -> tuple[list[WriterNote], list[ReadNote]]:
         """What came of the ranges, or of so much of them that it is not too many files."""
         while True:
             notes = self._spark.sparkContext.accumulator([], _Notes())
             written = self._run(job, ranges, notes)
             left = next((each.left for each in written if each.left is not None), None)
             if left is None:
-                return written, notes.value, ranges
+                return written, notes.value
             ranges = ranges_before(ranges, left)
 
     def _run(self, job: TopicJob, ranges: Mapping[int, OffsetRange], notes: Any) -> list[WriterNote]:
@@ -221,7 +247,7 @@ def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _read(
     context: TaskContext, job: TopicJob, ranges: Mapping[int, OffsetRange], timeout_s: float, notes: Any
 ) -> Iterator[pa.RecordBatch]:
-    note = ReadNote.of(job)
+    note = ReadNote.of(job, ranges)
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
@@ -230,10 +256,10 @@ def _read(
         client.epochs, client.topic_ids = epochs, {job.topic: job.plan.topic_id}
         for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
-            every, ended = fetched.of(job.topic), note.cuts.by_partition
-            live = every.before(dict.fromkeys(ended, 0)) if ended else every
-            found = sort_records(job.plan, live, earlier)
-            note.add(ranges, live, found)
+            every = fetched.of(job.topic)
+            live = every.before(dict.fromkeys(note.cuts, 0)) if note.cuts else every
+            found = sort_records(job, note.batch.ranges, live, parse_records(job.plan, live), earlier)
+            note.add(found)
             dead_letters.append(found.dead_letters)
             yield from found.rows.combine_chunks().to_batches()
     except UnreadableError as e:

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.batch_files import write_routed
-from kgs_core.ingest.worker.process_batch import check_origins, partitioned
+from kgs_core.ingest.worker.process_batch import check_origins, check_partitions
 from kgs_core.ingest.worker.topic_job import TopicJob
+from kgs_core.lake.files.layout import Partitioned
 from kgs_core.lake.files.parquet_writer import write_table
 from kgs_core.lake.files.row_schema import IDENTITY
 from kgs_core.ports import FileWritten
@@ -62,7 +63,9 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
     if first is None:
         return
     if spec.rule.partition_by or spec.rule.sort_by or spec.side_tables:
-        found = partitioned(spec, pa.Table.from_batches(_chain(first, rows), schema=plan.given))
+        whole = pa.Table.from_batches(_chain(first, rows), schema=plan.given)
+        check_partitions(spec, whole)
+        found = Partitioned(spec.rule, whole)
         left = found.cut()
         if left is not None:
             yield _told(WriterNote({}, 0, left))

@@ -28,10 +28,14 @@ _LONG_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The masks of a rule, by the path of their field. Picklable."""
+    """The masks of a rule; one without fields masks nothing. Picklable.
 
-    fields: tuple[tuple[tuple[str, ...], str], ...]
-    secret: bytes = field(repr=False)
+    Attributes:
+        fields: path of each -> `HASH`, `NULL`, or how many characters stay.
+    """
+
+    fields: tuple[tuple[tuple[str, ...], str | int], ...] = ()
+    secret: bytes = field(default=b"", repr=False)
 
     @property
     def token(self) -> int | None:
@@ -50,16 +54,22 @@ class Masks:
                 rows = rows.set_column(at, rows.schema.field(at), _masked(column, rest, how, self.secret))
         return rows
 
+    def values(self, values: pa.Array) -> pa.Array:
+        """Records' values in dead letters: where fields are masked, nothing of each; null tells of a tombstone."""
+        if not self.fields:
+            return values
+        return pc.if_else(values.is_valid(), pa.scalar(b"", values.type), pa.scalar(None, values.type))
 
-def masks_of(spec: TableSpec) -> Masks | None:
-    """Masks of a topic's rule; None: it has none. A secret's file is read once in a process.
+
+def masks_of(spec: TableSpec) -> Masks:
+    """Masks of a topic's rule. A secret's file is read once in a process.
 
     Raises:
         PermanentError: the file cannot be read, or holds no secret.
     """
     if not spec.rule.mask:
-        return None
-    fields = tuple((mask_path(path), how) for path, how in spec.rule.mask.items())
+        return Masks()
+    fields = tuple((mask_path(path), truncated_to(how) or how) for path, how in spec.rule.mask.items())
     return Masks(fields, _secret(spec.mask_secret) if spec.mask_secret is not None else b"")
 
 
@@ -77,12 +87,7 @@ def withheld(reason: str, columns: Collection[str]) -> str:
     return f"[{code_of(reason)}] {place}not told, since the rule masks fields"
 
 
-def without_bytes(values: pa.Array) -> pa.Array:
-    """Nothing in place of each value; null stays null, by which a tombstone is known."""
-    return pc.if_else(values.is_valid(), pa.scalar(b"", values.type), pa.scalar(None, values.type))
-
-
-def _masked(found: pa.Array, path: list[str], how: str, secret: bytes) -> pa.Array:
+def _masked(found: pa.Array, path: list[str], how: str | int, secret: bytes) -> pa.Array:
     kind = found.type
     if pa.types.is_list(kind) and (path or how != NULL):
         first, last = found.offsets[0].as_py(), found.offsets[-1].as_py()
@@ -95,11 +100,10 @@ def _masked(found: pa.Array, path: list[str], how: str, secret: bytes) -> pa.Arr
         if at >= 0:
             parts[at] = _masked(parts[at], path[1:], how, secret)
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=found.is_null())
-    length = truncated_to(how)
     if not path and how == HASH and (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_int64(kind)):
         return _hashed(found, secret)
-    if not path and length is not None and pa.types.is_string(kind):
-        return pc.if_else(pc.equal(found, UNAVAILABLE), found, pc.utf8_slice_codeunits(found, 0, length))
+    if not path and isinstance(how, int) and pa.types.is_string(kind):
+        return pc.if_else(pc.equal(found, UNAVAILABLE), found, pc.utf8_slice_codeunits(found, 0, how))
     return pa.nulls(len(found), kind)
 
 

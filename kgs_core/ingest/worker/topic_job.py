@@ -12,7 +12,7 @@ from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.ingest.formats.parsed import NO_COLUMNS
 from kgs_core.ingest.worker.masks import Masks, masks_of
 from kgs_core.lake.files.columns import lacking
-from kgs_core.lake.files.layout import file_schema, given_schema
+from kgs_core.lake.files.layout import given_schema
 from kgs_core.lake.files.row_schema import parsed_schema, schema_of, value_schema
 from kgs_core.model import TopicId
 
@@ -26,10 +26,9 @@ class TopicPlan:
         values: columns that a value becomes, before the transform.
         keys: columns that a key becomes.
         given: the table's columns that come out of the transform: all but those that the layout computes.
-        in_file: the table's columns that its files hold: all but the partition columns.
         may_grow: the table may be given columns that values have and it lacks.
         taken: names that none of these may have, in lower case.
-        masks: what of the rule's fields is not to be seen; None: it has no `mask`.
+        masks: what of the rule's fields is not to be seen.
     """
 
     spec: TableSpec
@@ -38,10 +37,9 @@ class TopicPlan:
     values: pa.Schema
     keys: pa.Schema
     given: pa.Schema
-    in_file: pa.Schema
     may_grow: bool
     taken: frozenset[str]
-    masks: Masks | None
+    masks: Masks
 
     @classmethod
     def of(cls, spec: TableSpec, topic_id: TopicId, schema: pa.Schema, columns: pa.Schema | None = None) -> "TopicPlan":
@@ -62,8 +60,7 @@ class TopicPlan:
             schema,
             values,
             schema_of(FORMATS[rule.key_format].columns or rule.key_fields) if rule.key_columns else NO_COLUMNS,
-            given_schema(rule, schema) if rule.partition_columns else schema,
-            file_schema(rule, schema) if rule.partition_columns else schema,
+            given_schema(rule, schema),
             may_grow,
             frozenset(name.lower() for name in others) - {name.lower() for name in values.names},
             masks_of(spec),

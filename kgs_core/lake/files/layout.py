@@ -102,29 +102,19 @@ def given_schema(rule: TopicRule, schema: pa.Schema) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in computed])
 
 
-def file_schema(rule: TopicRule, schema: pa.Schema) -> pa.Schema:
-    """A table's columns without the partition columns: what its files hold."""
-    partitions = {column.name for column in rule.partition_columns}
-    return pa.schema([field for field in schema if field.name not in partitions])
-
-
 class Partitioned:
-    """Rows of a batch, each with its partition values; what it is made of has all the columns that are given."""
+    """Rows of a batch, none of them `unfit`, each with its partition values.
+
+    Attributes:
+        rows: with all the columns that are given.
+    """
 
     def __init__(self, rule: TopicRule, rows: pa.Table) -> None:
-        """Finds the values.
-
-        Raises:
-            ValueError: a value that cannot be one of a partition.
-        """
         self._rule, self.rows = rule, rows
-        columns = rule.partition_columns
-        problem = next(iter(unfit(rule, rows).values()), None)
-        if problem is not None:
-            raise ValueError(problem)
+        self._names = [column.name for column in rule.partition_columns]
         codes = np.zeros(rows.num_rows, np.int64)
         found: list[tuple[str | None, ...]] = [()]
-        for column in columns:
+        for column in rule.partition_columns:
             texts = pc.dictionary_encode(_texts(column, rows[column.source]).combine_chunks(), null_encoding="encode")
             ours = texts.dictionary.to_pylist()
             both = codes * len(ours) + texts.indices.to_numpy().astype(np.int64)
@@ -174,15 +164,14 @@ class Partitioned:
         """The rows of each value in the columns of its file, sorted as the rule says."""
         if not self.rows.num_rows:
             return []
-        names = [column.name for column in self._rule.partition_columns]
-        rows = self.rows.select([f.name for f in file_schema(self._rule, self.rows.schema)])
+        rows = self.rows.select([name for name in self.rows.column_names if name not in self._names])
         if len(self._found) == 1:
-            return [(dict(zip(names, self._found[0], strict=True)), _in_order(self._rule, rows))]
+            return [(dict(zip(self._names, self._found[0], strict=True)), _in_order(self._rule, rows))]
         order = np.argsort(self._codes, kind="stable")
         bounds = np.searchsorted(self._codes[order], np.arange(len(self._found) + 1))
         return [
             (
-                dict(zip(names, values, strict=True)),
+                dict(zip(self._names, values, strict=True)),
                 _in_order(self._rule, rows.take(pa.array(order[bounds[n] : bounds[n + 1]]))),
             )
             for n, values in enumerate(self._found)

@@ -221,9 +221,6 @@ def _keys_in(spec: TableSpec, keys: Sequence[bytes]) -> pa.Array:
     """Keys as tables have them: masked, and of rows from before the mask in clear."""
     if keys and spec.rule.mask.get("_key") == NULL:
         raise ConfigError([f"table {spec.table}: its rule has mask: _key: null, so no row has a key: give --where"])
-    clear, masks = pa.array(keys, pa.binary()), masks_of(spec)
-    return (
-        clear
-        if masks is None
-        else pa.concat_arrays([clear, masks.masked(pa.table({"_key": clear}))["_key"].combine_chunks()])
-    )
+    clear = pa.array(keys, pa.binary())
+    masked = masks_of(spec).masked(pa.table({"_key": clear}))
+    return pa.concat_arrays([clear, masked["_key"].combine_chunks()])

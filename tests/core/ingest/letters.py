@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from kgs_core.ingest.worker import sorted_records
+from kgs_core.ingest.worker import process_batch
 from kgs_core.lake.letters.letter_filter import LetterFilter
 
 
@@ -26,15 +26,15 @@ class Chosen(LetterFilter):
 @contextmanager
 def rule_of_then(refuses, why):
     """Records are parsed by a rule that could not take yet what the rule of today takes: `refuses`, by the offset."""
-    parse = sorted_records.parse_records
+    parse = process_batch.parse_records
 
     def parsed(job, records):
         found = parse(job, records)
-        offsets = [offset for _, offset in records.places(range(len(records)))]
+        offsets = records.offsets.tolist()
         late = {i: why for i in found.good if refuses(offsets[i])}
         keep = pa.array([n for n, i in enumerate(found.good) if i not in late], pa.int64())
         return type(found)(found.table.take(keep), [found.good[n] for n in keep.to_pylist()], {**found.bad, **late})
 
     with pytest.MonkeyPatch.context() as then:
-        then.setattr(sorted_records, "parse_records", parsed)
+        then.setattr(process_batch, "parse_records", parsed)
         yield

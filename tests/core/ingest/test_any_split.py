@@ -25,7 +25,6 @@ from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.parsed import MAX_REASON
 from kgs_core.ingest.worker import sorted_records
 from kgs_core.ingest.worker.process_batch import prepare_topic
-from kgs_core.ingest.worker.sorted_records import sort_records
 from kgs_core.ingest.worker.topic_job import TopicJob, TopicPlan, load_hook
 from kgs_core.lake.files import layout
 from kgs_core.lake.files.layout import table_schema
@@ -34,6 +33,7 @@ from kgs_core.lake.files.row_schema import parsed_schema, value_schema
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange
 from tests.faulty_registry import FaultyRegistry, running_registry
+from tests.processing import sorted_of
 from tests.registry_values import UNKNOWN_ID, VALUES
 from tests.slow_parser import timeless
 from tests.topic_jobs import topic_job
@@ -88,7 +88,7 @@ def world_of(name: str) -> Iterator[TopicWorld]:
                 known[number] = values.value(Random(number), ids)
             return known[number]
 
-        sort_records(job.plan, records_of([Message(topic="t", offset=n, value=value(n)) for n in range(300)]))
+        sorted_of(job, records_of([Message(topic="t", partition=0, offset=n, value=value(n)) for n in range(300)]))
         yield TopicWorld(job, registry, value)
 
 
@@ -153,24 +153,22 @@ def replayed(job: TopicJob, messages: Sequence[Any], sizes: Sequence[int]) -> Ma
             for p in {m.partition() for m in taken}
             if (each := [m.offset() for m in taken if m.partition() == p])
         }
-        unwritten = prepare_topic(Storage("unused"), job, records_of(taken), ranges)
-        batch, cuts = unwritten.batch, unwritten.cuts
-        if batch is not None:
-            parts = [part for _, part in unwritten.rows.files()]
-            assert len(parts) <= layout.MOST_FILES
-            rows += [row for part in parts for row in plain(part)]
-            letters += plain(unwritten.dead_letters)
-            reasons = unwritten.dead_letters["error"].to_pylist()
-            assert all(len(reason) <= MAX_REASON + CODE and "\n" not in reason for reason in reasons)
-        done = batch.ranges if batch is not None else {}
-        stopped |= cuts.stopped
-        waiting |= cuts.waiting
+        found, written = prepare_topic(Storage("unused"), job, records_of(taken), ranges)
+        parts = [part for _, part in written.files()]
+        assert len(parts) <= layout.MOST_FILES
+        rows += [row for part in parts for row in plain(part)]
+        letters += plain(found.dead_letters)
+        reasons = found.dead_letters["error"].to_pylist()
+        assert all(len(reason) <= MAX_REASON + CODE and "\n" not in reason for reason in reasons)
+        done = found.batch.ranges
+        assert done or not (parts or reasons), "of no range nothing is written"
+        for p, (offset, why, waits) in found.cuts.items():
+            (waiting if waits else stopped)[p] = offset, why
         before = len(left)
         left = [
             m
             for m in left
-            if m.partition() not in cuts.by_partition
-            and (m.partition() not in done or m.offset() >= done[m.partition()].end)
+            if m.partition() not in found.cuts and (m.partition() not in done or m.offset() >= done[m.partition()].end)
         ]
         assert len(left) < before, "a batch that reads nothing"
         turn += 1
@@ -259,8 +257,7 @@ def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, n
     world = world_that_rescues
     messages = messages_of(world, [(number, 0) for number in numbers])
     ignored, rescued = (
-        sort_records(world.with_rule(unknown_fields=each).job.plan, records_of(messages))
-        for each in ("ignore", "rescue")
+        sorted_of(world.with_rule(unknown_fields=each).job, records_of(messages)) for each in ("ignore", "rescue")
     )
     assert plain(rescued.rows.drop_columns(["_rescued"])) == plain(ignored.rows)
     assert plain(rescued.dead_letters) == plain(ignored.dead_letters)
@@ -268,7 +265,7 @@ def test_unknown_fields_that_are_rescued_change_no_verdict(world_that_rescues, n
 
 
 def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(world):
-    found = sort_records(world.job.plan, records_of([Message(topic="t", offset=0, value=None)]))
+    found = sorted_of(world.job, records_of([Message(topic="t", offset=0, value=None)]))
     assert found.rows.num_rows == FORMATS[world.job.plan.spec.rule.format].takes_null
     assert found.rows.num_rows + found.dead_letters.num_rows == 1
 
@@ -278,7 +275,7 @@ def test_a_record_without_a_value_is_a_row_only_where_its_format_takes_null(worl
 def test_rows_are_read_back_as_they_were_written(world, tmp_path_factory, numbers):
     folder = tmp_path_factory.mktemp("lake")
     (folder / "t").mkdir()
-    rows = sort_records(world.job.plan, records_of(messages_of(world, [(number, 0) for number in numbers]))).rows
+    rows = sorted_of(world.job, records_of(messages_of(world, [(number, 0) for number in numbers]))).rows
     file = write_table(Storage(str(folder)), "t", rows.to_batches(), world.job.plan.schema)
     path = folder / "t" / file.path
     assert file.rows == rows.num_rows

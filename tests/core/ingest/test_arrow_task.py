@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgs_core.ingest.round.questions import ReadResult
-from kgs_core.ingest.worker import process_batch, sorted_records
+from kgs_core.ingest.worker import parsed_records, process_batch
 from kgs_core.ingest.worker.arrow_task import ArrowRequest, TaskContext, read_round
 from kgs_core.kafka.client_config import reading_client
 from kgs_core.lake.files.storage import Storage
@@ -128,14 +128,14 @@ def ends_the_process(rows, topic):
 
 
 def test_any_exception_of_one_topic_is_its_failure_alone(reader, monkeypatch):
-    broken, well, right = reader.topic("broken", b"x"), reader.topic("well", b"x"), process_batch.conclude
+    broken, well, right = reader.topic("broken", b"x"), reader.topic("well", b"x"), process_batch.sort_records
 
     def breaks(job, *rest):
         if job.topic == broken:
             raise ZeroDivisionError("what nobody\nthought of")
         return right(job, *rest)
 
-    monkeypatch.setattr(process_batch, "conclude", breaks)
+    monkeypatch.setattr(process_batch, "sort_records", breaks)
     result = reader.round()
     assert set(by_topic(result)) == {well}
     assert result.failed == {broken: "ZeroDivisionError: what nobody thought of"}
@@ -188,7 +188,7 @@ def test_files_go_to_a_store_side_by_side_and_one_that_is_refused_is_its_topics_
 
 def test_what_formats_need_is_compiled_before_the_first_batch_which_has_a_deadline(reader, monkeypatch):
     loaded = []
-    monkeypatch.setattr(sorted_records, "machine_code", loaded.append)
+    monkeypatch.setattr(parsed_records, "machine_code", loaded.append)
     client, formats = reading_client(reader.kafka.settings()), frozenset({"json", "raw"})
     read_round(ArrowRequest(TaskContext(client, reader.storage, None, formats=formats), {}, {}, 1, 0.0, 0.0))
     assert loaded == ["kgs_core.accel.json_scan"]

@@ -30,7 +30,9 @@ def logical(kind, name, **more):
 
 def parse(schema, values, columns=None):
     rule = SimpleNamespace(avro_schema=json.dumps(schema))
-    return parse_avro(ValueBatch(binary(values), columns or avro_columns_of("t", rule, None), "t", rule))
+    return parse_avro(
+        ValueBatch(binary(values), columns or avro_columns_of("t", rule, None), avro_schema=rule.avro_schema)
+    )
 
 
 NODE = {"type": "record", "name": "node", "fields": [{"name": "next", "type": ["null", "node"]}]}

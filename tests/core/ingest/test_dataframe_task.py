@@ -7,9 +7,8 @@ import pytest
 
 from kgs_core.ingest.round.stops import StopCause
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
+from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor, ReadNote
 from kgs_core.ingest.worker.dataframe_writer import WriterNote
-from kgs_core.ingest.worker.process_batch import ReadNote
 from kgs_core.lake.files.storage import Storage
 from kgs_core.model import OffsetRange, TopicPartition
 from tests.topic_jobs import topic_job
@@ -26,7 +25,7 @@ def unchanged(rows, topic):
 
 
 JOB = topic_job({"transform": f"{__name__}:unchanged"})
-NOTE = ReadNote.of(JOB)
+NOTE = ReadNote.of(JOB, {0: OffsetRange(0, 1)})
 
 
 @pytest.fixture

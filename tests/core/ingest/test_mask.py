@@ -17,7 +17,7 @@ from kgs_core.config import resolve_tables
 from kgs_core.errors import ConfigError, PermanentError, UnsafeError
 from kgs_core.ingest.opening.topic_opener import refuse_unmaskable
 from kgs_core.ingest.replay import letter_records, redrive
-from kgs_core.ingest.worker import sorted_records
+from kgs_core.ingest.worker import parsed_records
 from kgs_core.ingest.worker.masks import Masks, masks_of
 from kgs_core.kafka.topic_description import TopicDescription
 from kgs_core.lake.files.storage import Storage
@@ -251,7 +251,7 @@ def test_errors_of_a_parser_say_nothing_of_a_value(tmp_path: Path, monkeypatch: 
     def fails(*_: object) -> None:
         raise ValueError("TOKEN")
 
-    monkeypatch.setattr(sorted_records, "side_by_side", fails)
+    monkeypatch.setattr(parsed_records, "side_by_side", fails)
     with pytest.raises(RuntimeError, match="ValueError, not told") as caught:
         ingested(tmp_path, [MaskedRecord(0, 0, b"{}")], {"email": "null"}, schema=COLUMNS)
     assert caught.value.__suppress_context__

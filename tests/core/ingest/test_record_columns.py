@@ -4,12 +4,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.cimpl import Message
 
-from kgs_core.config import TopicRule
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.formats.json.json_objects import parse_json
 from kgs_core.ingest.formats.parsed import Parsed, ValueBatch
 from kgs_core.ingest.formats.record_columns import parse_changes, side_by_side
-from kgs_core.ingest.worker.sorted_records import sort_records
+from tests.processing import sorted_of
 from tests.topic_jobs import topic_job
 
 RULE = {
@@ -29,7 +28,7 @@ def sort(*records, **more):
         for i, (value, key, headers) in enumerate(records)
     ]
     job = topic_job(RULE | more)
-    found = sort_records(job.plan, records_of(messages))
+    found = sorted_of(job, records_of(messages))
     assert found.rows.schema == job.plan.schema
     return found
 
@@ -152,7 +151,7 @@ def test_what_is_bad_in_any_case_depends_on_no_registry():
 
 def test_of_change_events_no_value_and_null_are_rows_of_nulls():
     values = pa.array([b'{"n": 1, "m": 2}', None, b"bad", b"null", b'{"n": 3}'], pa.binary())
-    batch = ValueBatch(values, pa.schema([("n", pa.int64())]), "t", TopicRule(topic="t"), rescue=True)
+    batch = ValueBatch(values, pa.schema([("n", pa.int64())]), rescue=True)
     found = parse_changes(parse_json, batch)
     assert (found.table["n"].to_pylist(), list(found.good)) == ([1, None, None, 3], [0, 1, 3, 4])
     assert found.rescued.to_pylist() == ['{"m": 2}', None, None, None]

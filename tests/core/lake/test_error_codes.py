@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from kgs_core.accel import avro_steps
-from kgs_core.config import TopicRule
 from kgs_core.ingest.formats.avro.avro import parse_avro
 from kgs_core.ingest.formats.json import json_objects
 from kgs_core.ingest.formats.parsed import ValueBatch
@@ -99,10 +98,10 @@ def test_codes_of_avro_values():
             codes.get(fault, "malformed")
         }
     schema = record("long")
-    rule = TopicRule(topic="t", format="avro", avro_schema=json.dumps(schema))
+    text = json.dumps(schema)
     values = pa.array([b"", encoded(schema, {"f0": 1}) + b"x", encoded(schema, {"f0": 1})], pa.binary())
-    narrow = parse_avro(ValueBatch(values, schema_of({"f0": "int"}), "t", rule)).bad
-    bad = parse_avro(ValueBatch(values, schema_of({"f0": "long"}), "t", rule)).bad
+    narrow = parse_avro(ValueBatch(values, schema_of({"f0": "int"}), avro_schema=text)).bad
+    bad = parse_avro(ValueBatch(values, schema_of({"f0": "long"}), avro_schema=text)).bad
     assert [code_of(reason) for reason in bad.values()] == ["malformed"] * 2
     assert {code_of(reason) for reason in narrow.values()} == {"no_schema"}
 

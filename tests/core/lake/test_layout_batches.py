@@ -19,10 +19,9 @@ from kgs_core.config.rule.layout import MOST_BYTES_OF_FOLDERS, MOST_BYTES_OF_NAM
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import dataframe_writer
 from kgs_core.ingest.worker.arrow_task import TaskContext
-from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor
+from kgs_core.ingest.worker.dataframe_task import DataFrameProcessor, ReadNote
 from kgs_core.ingest.worker.dataframe_writer import notes_of, write_rows
-from kgs_core.ingest.worker.process_batch import ReadNote, TransformError, prepare_topic
-from kgs_core.ingest.worker.sorted_records import Cuts, sort_records
+from kgs_core.ingest.worker.process_batch import TransformError, prepare_topic
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.delta.delta_maintenance import maintain_table
 from kgs_core.lake.files import layout as layout_module
@@ -31,6 +30,7 @@ from kgs_core.model import OffsetRange
 from kgs_core.ports import CommitOutcome
 from tests.failpoints import KilledError
 from tests.layout_sink import COLUMNS, GivenRecord, LayoutSink
+from tests.processing import sorted_of
 from tests.waiting import wait_for_upkeep
 
 VALUES = st.fixed_dictionaries(
@@ -217,8 +217,8 @@ def processor(monkeypatch):
 
     def run(self, job, ranges, notes):
         self.runs.append(ranges)
-        found = sort_records(job.plan, records_in(self.log, ranges))
-        notes.value.append(replace(ReadNote.of(job), rows=found.rows.num_rows))
+        found = sorted_of(job, records_in(self.log, ranges))
+        notes.value.append(replace(ReadNote.of(job, ranges), rows=found.rows.num_rows))
         batches = iter(found.rows.combine_chunks().to_batches(max_chunksize=3))
         told = [row for batch in write_rows(self._context, job, batches) for row in batch.to_pylist()]
         return notes_of([Row(**row) for row in told])
@@ -280,8 +280,8 @@ def test_stopped_partition_is_named_only_where_its_record_is_in_the_batch(tmp_pa
     log = {0: [{"s": "a"}, {"s": "b"}, {"i": "no number"}]}
     sink = LayoutSink(tmp_path, log, partition_by=["s"], on_error="stop").started()
     records = records_in(log, {0: OffsetRange(0, 3)})
-    first = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
-    assert (first.batch.ranges, first.cuts) == ({0: OffsetRange(0, 1)}, Cuts())
+    first, _ = prepare_topic(sink.storage, job_of(sink), records, {0: OffsetRange(0, 3)})
+    assert (first.batch.ranges, first.cuts) == ({0: OffsetRange(0, 1)}, {})
     rest = {0: OffsetRange(1, 3)}
-    second = prepare_topic(sink.storage, job_of(sink), records_in(log, rest), rest)
-    assert (second.batch.ranges, second.cuts.stopped[0][0]) == ({0: OffsetRange(1, 2)}, 2)
+    second, _ = prepare_topic(sink.storage, job_of(sink), records_in(log, rest), rest)
+    assert (second.batch.ranges, second.cuts[0][0]) == ({0: OffsetRange(1, 2)}, 2)

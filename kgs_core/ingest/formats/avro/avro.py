@@ -34,12 +34,12 @@ def parse_avro(batch: ValueBatch) -> Parsed:
 
     Keys always name theirs.
     """
-    return parse_by_schema(batch, SchemaKind.AVRO, _decode, None if batch.is_key else _inline(batch.rule))
+    return parse_by_schema(batch, SchemaKind.AVRO, _decode, _inline(batch.avro_schema))
 
 
 def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | None) -> pa.Schema:
     """Columns of the rule's schema or, without one, of the newest of the subject `<topic>-value`; see `ColumnsOf`."""
-    inline = _inline(rule)
+    inline = _inline(rule.avro_schema)
     if inline is None:
         return newest_columns(topic, registry, SchemaKind.AVRO, _natural)
     try:
@@ -48,8 +48,8 @@ def avro_columns_of(topic: str, rule: TopicRule, registry: RegistrySettings | No
         raise ConfigError(e.problems) from e
 
 
-def _inline(rule: TopicRule) -> RegisteredSchema | None:
-    return None if rule.avro_schema is None else RegisteredSchema(None, SchemaKind.AVRO, rule.avro_schema)
+def _inline(schema: str | None) -> RegisteredSchema | None:
+    return None if schema is None else RegisteredSchema(None, SchemaKind.AVRO, schema)
 
 
 def _natural(schema: RegisteredSchema) -> pa.Schema:

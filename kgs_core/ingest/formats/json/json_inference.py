@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgs_core.config import TopicRule
 from kgs_core.config.rule.field_types import ArrayType, DecimalType, FieldType, MapType, ScalarType, StructType
 from kgs_core.ingest.formats.json.json_faults import JsonFaults
 from kgs_core.ingest.formats.json.json_objects import parse_json
@@ -122,7 +121,7 @@ def propose_schema(values: Sequence[bytes | None], *, are_keys: bool = False) ->
 
 def fit(columns: dict[str, str], values: Sequence[bytes | None]) -> SchemaProposal:
     """How these columns fit the values."""
-    parsed = parse_json(ValueBatch(pa.array(values, pa.binary()), schema_of(columns), "", TopicRule(topic="sample")))
+    parsed = parse_json(ValueBatch(pa.array(values, pa.binary()), schema_of(columns)))
     bad = dict(Counter(parsed.bad.values()).most_common())
     return SchemaProposal(columns, len(values), len(parsed.good), bad, {}, {})
 

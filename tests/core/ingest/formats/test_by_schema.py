@@ -13,11 +13,12 @@ from kgs_core.config.rule.value_formats import FORMATS
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.fetch.topic_records import records_of
 from kgs_core.ingest.worker import sorted_records
-from kgs_core.ingest.worker.sorted_records import sort_records
+from kgs_core.ingest.worker.parsed_records import parse_records
 from kgs_core.ingest.worker.topic_job import load_hook
 from kgs_core.ports.registry import SchemaKind
 from tests.core.ingest.avro_values import encoded, record
 from tests.faulty_registry import running_registry
+from tests.processing import sorted_of
 from tests.protobuf_values import field, file_of, message_class, registered_text
 from tests.topic_jobs import topic_job
 
@@ -64,6 +65,11 @@ def settings_of(registry):
 
 def sort(registry, kind, part, *payloads, headers=None):
     """Rows and dead letters of records whose values, or keys, are these."""
+    return sorted_of(*given(registry, kind, part, *payloads, headers=headers))
+
+
+def given(registry, kind, part, *payloads, headers=None):
+    """A job, and records of it."""
     of_key = {"format": "json", "schema": {"a": "long"}, "key_format": kind, "key_schema": {"f0": "long"}}
     rule = of_key if part == "key" else {"format": kind, "schema": {"f0": "long"}}
     messages = [
@@ -73,7 +79,7 @@ def sort(registry, kind, part, *payloads, headers=None):
         )
         for i, payload in enumerate(payloads)
     ]
-    return sort_records(topic_job(rule, registry=settings_of(registry)).plan, records_of(messages))
+    return topic_job(rule, registry=settings_of(registry)), records_of(messages)
 
 
 def numbers(found, part):
@@ -84,10 +90,12 @@ def numbers(found, part):
 def test_two_schemas_mixed_are_rows_in_order(registry, kind, part):
     old, new = (registry.register(f"t-{part}", text, KINDS[kind]) for text in SCHEMAS[kind])
     values = [framed(kind, new, written(kind, 2**40, **F1)), framed(kind, old, written(kind, 1)), None]
-    found = sort(registry, kind, part, *values, framed(kind, new, written(kind, 3, **F1)))
+    job, records = given(registry, kind, part, *values, framed(kind, new, written(kind, 3, **F1)))
+    found = sorted_of(job, records)
     assert numbers(found, part) == ([2**40, 1, None, 3] if part == "key" else [2**40, 1, 3])
     assert found.dead_letters["_offset"].to_pylist() == ([] if part == "key" else [2])
-    assert found.missing.names == ([] if part == "key" else ["f1"]), "what of a key has no column is none that lacks"
+    missing = parse_records(job.plan, records).missing.names
+    assert missing == ([] if part == "key" else ["f1"]), "what of a key has no column is none that lacks"
 
 
 @pytest.mark.parametrize(("kind", "part"), KINDS_AND_PARTS)
@@ -129,7 +137,7 @@ def test_a_registry_that_does_not_answer_keeps_the_partition_waiting(registry, k
     registry.go_down()
     found = sort(registry, kind, part, good, b"bad", framed(kind, known + 1, b""), good)
     assert (numbers(found, part), found.dead_letters["_offset"].to_pylist()) == ([1], [1])
-    offset, why = found.cuts.waiting[0]
+    offset, why, _ = found.cuts[0]
     assert (offset, why.startswith("key: ")) == (2, part == "key")
 
 
@@ -153,5 +161,5 @@ def test_the_rules_own_schema_is_that_of_the_values_alone(registry):
     rule = {"format": "avro", "avro_schema": INLINE, "key_format": "avro", "key_schema": {"f0": "long"}}
     job = topic_job(rule, pa.schema([("a", pa.int64())]), registry=settings_of(registry))
     key, value = framed("avro", number, written("avro", 6)), encoded(json.loads(INLINE), {"a": 5})
-    found = sort_records(job.plan, records_of([Message(topic="t", offset=0, value=value, key=key)]))
+    found = sorted_of(job, records_of([Message(topic="t", offset=0, value=value, key=key)]))
     assert found.rows.select(["a", "key_f0"]).to_pylist() == [{"a": 5, "key_f0": 6}]

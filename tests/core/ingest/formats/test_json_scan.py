@@ -15,12 +15,11 @@ from kgs_core.ingest.formats.parsed import ValueBatch
 from kgs_core.lake.files.row_schema import value_schema
 from tests.fuzz_json_scan import SCHEMA, differences
 
-RULE = TopicRule(topic="t", format="json", schema=dict(FIELDS))
 EASY = b'{"long": 7}'
 
 
 def batch_of(values, schema=SCHEMA, **more):
-    return ValueBatch(pa.array(values, pa.binary()), schema, "t", RULE, **more)
+    return ValueBatch(pa.array(values, pa.binary()), schema, **more)
 
 
 def scanned(values, schema=SCHEMA):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError
 from kgs_core.ingest.formats.json.json_schema import columns_of, parse_json_schema
@@ -14,7 +15,7 @@ from kgs_core.ingest.formats.json.json_schema_types import columns_of_schema
 from kgs_core.ingest.formats.parsed import UnusableSchemaError
 from kgs_core.ingest.formats.widening import type_name
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
-from tests.json_schema_values import RULE, TYPES, batch_of, registered
+from tests.json_schema_values import TYPES, batch_of, registered
 
 PAGE = Path(__file__).parents[4] / "docs/formats.md"
 INTEGER, STRING, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
@@ -96,7 +97,7 @@ def of(registry):
 
 
 def columns_by(registry, topic="t"):
-    return columns_of(topic, RULE, of(registry))
+    return columns_of(topic, TopicRule(topic="t", format="json_schema"), of(registry))
 
 
 def framed(number, value):

@@ -5,7 +5,6 @@ import json
 import pyarrow as pa
 import pytest
 
-from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
 from kgs_core.ingest.formats import by_schema
 from kgs_core.ingest.formats.avro.avro import parse_avro
@@ -53,8 +52,7 @@ def frame(number, body):
 
 def parse(parser, registry, values, columns):
     of = RegistrySettings(url=registry.url)
-    rule = TopicRule(topic="t", format="avro" if parser is parse_avro else "json_schema")
-    return parser(ValueBatch(pa.array(values, pa.binary()), columns, "t", rule, None, of))
+    return parser(ValueBatch(pa.array(values, pa.binary()), columns, None, of))
 
 
 @pytest.mark.parametrize("kind", ODD_AVRO)

@@ -36,8 +36,7 @@ def framed(number, message, indexes=b"\0"):
 
 def parse(registry, values, columns=ORDERS, headers=None):
     of = RegistrySettings(url=registry.url)
-    rule = TopicRule(topic="t", format="protobuf")
-    return parse_protobuf(ValueBatch(pa.array(values, pa.binary()), columns, "t", rule, headers, of))
+    return parse_protobuf(ValueBatch(pa.array(values, pa.binary()), columns, headers, of))
 
 
 def columns_by(registry, topic="t"):
