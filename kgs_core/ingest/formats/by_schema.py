@@ -1,12 +1,9 @@
 """Values that name their schema in a registry: found out by schema, decoded schema by schema, put in order again."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kgs_core.config.registry import RegistrySettings
@@ -14,70 +11,17 @@ from kgs_core.config.rule.field_types import problem_of_names
 from kgs_core.errors import ConfigError, TransientError
 from kgs_core.ingest.formats.parsed import (
     MAX_REASON,
-    NO_COLUMNS,
     NoColumnsError,
     Parsed,
+    Pieces,
     UnusableSchemaError,
     ValueBatch,
 )
-from kgs_core.lake.files.columns import lacking
-from kgs_core.lake.files.row_schema import RESCUED
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind, UnknownSchemaError
 from kgs_core.registry.client import RegistryClient, open_registry
 from kgs_core.registry.wire_format import FramedValues, SchemaGroup, unframe, unframed
 
-Positions = npt.NDArray[np.int64]
 ASKING_S = 10.0
-
-
-@dataclass(slots=True)
-class Pieces:
-    """What was made of the values so far.
-
-    Attributes:
-        columns: the batch's.
-        tables: rows of good values, with `positions` of them in the batch.
-        bad: position -> reason.
-        waiting: as in `Parsed`; `unknown`, too.
-        rescued: of these rows, as in `Parsed`.
-        missing: schema after schema the columns that the batch's lack.
-    """
-
-    columns: pa.Schema
-    bad: dict[int, str]
-    waiting: dict[int, str] = field(default_factory=dict)
-    unknown: dict[int, float] = field(default_factory=dict)
-    tables: list[pa.Table] = field(default_factory=list)
-    positions: list[Positions] = field(default_factory=list)
-    rescued: list[pa.Array] = field(default_factory=list)
-    missing: list[pa.Schema] = field(default_factory=list)
-
-    def take(self, parsed: Parsed, positions: Positions, fields: pa.Schema) -> None:
-        """Take in what a parser made of values of one schema, which stand at these positions; `fields` are theirs."""
-        self.bad.update({int(positions[i]): reason for i, reason in parsed.bad.items()})
-        if parsed.good:
-            rows = len(parsed.good)
-            self.rescued.append(pa.nulls(rows, RESCUED.type) if parsed.rescued is None else parsed.rescued)
-            self.tables.append(parsed.table)
-            is_all = len(parsed.good) == len(positions)
-            self.positions.append(positions if is_all else positions[np.array(parsed.good, np.int64)])
-            self.missing.append(pa.schema(lacking(self.columns, fields)))
-
-    def fail(self, positions: Iterable[int], reason: str) -> None:
-        """Take note that these are bad, for one reason."""
-        self.bad.update(dict.fromkeys(positions, reason[:MAX_REASON]))
-
-    def parsed(self) -> Parsed:
-        """All of it, in the order of the batch."""
-        if not self.tables:
-            return Parsed(self.columns.empty_table(), [], self.bad, self.waiting, unknown=self.unknown)
-        table, positions = pa.concat_tables(self.tables), np.concatenate(self.positions)
-        rescued = pa.concat_arrays(self.rescued)
-        if (np.diff(positions) < 0).any():
-            order = np.argsort(positions, kind="stable")
-            table, rescued, positions = table.take(pa.array(order)), rescued.take(pa.array(order)), positions[order]
-        missing = _all_of(self.missing)
-        return Parsed(table, positions.tolist(), self.bad, self.waiting, missing, rescued, self.unknown)
 
 
 Decode = Callable[[RegisteredSchema, SchemaGroup, FramedValues, Pieces], None]
@@ -196,11 +140,3 @@ def structs(kind: pa.DataType | pa.Schema) -> Iterator[Sequence[str]]:
         inner = [kind.field(n).type for n in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     for each in inner:
         yield from structs(each)
-
-
-def _all_of(schemas: Sequence[pa.Schema]) -> pa.Schema:
-    fields: dict[str, pa.Field] = {}
-    for schema in schemas:
-        for each in schema:
-            fields.setdefault(each.name, each)
-    return pa.schema(fields.values()) if fields else NO_COLUMNS

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgs_core.ingest.formats.parsed import Parsed, Parser, ValueBatch
+from kgs_core.ingest.formats.parsed import Parsed, Parser, Pieces, ValueBatch
 from kgs_core.ingest.formats.texts import NOT_UTF8, is_text
 from kgs_core.lake.files.row_schema import RESCUED
 
@@ -39,20 +39,13 @@ def parse_changes(parse: Parser, batch: ValueBatch) -> Parsed:
 
 def _with_nulls(parse: Parser, batch: ValueBatch, is_there: pa.Array) -> Parsed:
     """What a parser makes of those that are there, and rows of nulls for the others."""
-    there = np.flatnonzero(is_there.to_numpy(zero_copy_only=False))
-    which = pa.array(there, pa.int64())
-    headers = None if batch.headers is None else batch.headers.take(which)
-    parsed = parse(replace(batch, values=batch.values.take(which), headers=headers))
-    rows = np.full(len(batch.values), -1, np.int64)  # of the parser's table; -1: null
-    rows[there[np.array(parsed.good, np.int64)]] = np.arange(parsed.table.num_rows)
-    bad = {int(there[i]): reason for i, reason in parsed.bad.items()}
-    waiting = {int(there[i]): reason for i, reason in parsed.waiting.items()}
-    good = [i for i in range(len(batch.values)) if i not in bad and i not in waiting]
-    chosen = rows[np.array(good, np.int64)]
-    taken = pa.array(chosen, pa.int64(), mask=chosen < 0)
-    rescued = None if parsed.rescued is None else parsed.rescued.take(taken)
-    unknown = {int(there[i]): for_s for i, for_s in parsed.unknown.items()}
-    return Parsed(parsed.table.take(taken), good, bad, waiting, parsed.missing, rescued, unknown)
+    there = is_there.to_numpy(zero_copy_only=False)
+    present, absent = np.flatnonzero(there), np.flatnonzero(~there)
+    nulls = pa.Table.from_arrays([pa.nulls(len(absent), f.type) for f in batch.columns], schema=batch.columns)
+    pieces = Pieces(batch.columns)
+    pieces.take(parse(batch.at(present)), present)
+    pieces.take(Parsed(nulls, range(len(absent)), {}), absent)
+    return pieces.parsed()
 
 
 def header_columns(headers: pa.Array, names: Mapping[str, str]) -> Parsed:

@@ -19,8 +19,8 @@ from kgs_core.config.registry import RegistrySettings
 from kgs_core.errors import ConfigError, PermanentError
 from kgs_core.ingest.formats.avro.avro_columns import PROMOTIONS, column_of
 from kgs_core.ingest.formats.avro.avro_schema import AvroReading, avro_reading
-from kgs_core.ingest.formats.by_schema import Pieces, newest_columns, parse_by_schema, usable_columns
-from kgs_core.ingest.formats.parsed import MAX_REASON, NoColumnsError, Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.ingest.formats.by_schema import newest_columns, parse_by_schema, usable_columns
+from kgs_core.ingest.formats.parsed import MAX_REASON, NoColumnsError, Parsed, Pieces, UnusableSchemaError, ValueBatch
 from kgs_core.ingest.formats.widening import widened, widening_problem
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 from kgs_core.registry.wire_format import FramedValues, Offsets, SchemaGroup, joined

@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.ingest.formats.by_schema import Pieces, newest_columns, parse_by_schema
+from kgs_core.ingest.formats.by_schema import newest_columns, parse_by_schema
 from kgs_core.ingest.formats.json.json_objects import parse_json
 from kgs_core.ingest.formats.json.json_schema_types import columns_of_schema, fields_of_schema
-from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.ingest.formats.parsed import NO_COLUMNS, Parsed, Pieces, UnusableSchemaError, ValueBatch
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
 from kgs_core.registry.wire_format import FramedValues, SchemaGroup, byte_ranges
 
@@ -27,12 +27,11 @@ def parse_json_schema(batch: ValueBatch) -> Parsed:
     begins = byte_ranges(batch.values)[1]
 
     def decode(schema: RegisteredSchema, group: SchemaGroup, _framed: FramedValues, pieces: Pieces) -> None:
-        chosen = pa.array(group.positions, pa.int64())
+        chosen = batch.at(group.positions)
         frame = int(group.starts[0] - begins[group.positions[0]])
         # With an end, which pyarrow takes ill if it is left out
-        values = pc.binary_slice(batch.values.take(chosen), frame, stop=_END)
-        headers = None if batch.headers is None else batch.headers.take(chosen)
-        pieces.take(parse_json(replace(batch, values=values, headers=headers)), group.positions, _fields(schema))
+        values = pc.binary_slice(chosen.values, frame, stop=_END)
+        pieces.take(parse_json(replace(chosen, values=values)), group.positions, _fields(schema))
 
     return parse_by_schema(batch, SchemaKind.JSON, decode)
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from kgs_core.config import TopicRule
 from kgs_core.config.registry import RegistrySettings
-from kgs_core.ingest.formats.by_schema import Pieces, Positions, newest_columns, parse_by_schema
-from kgs_core.ingest.formats.parsed import Parsed, UnusableSchemaError, ValueBatch
+from kgs_core.ingest.formats.by_schema import newest_columns, parse_by_schema
+from kgs_core.ingest.formats.parsed import Parsed, Pieces, Positions, UnusableSchemaError, ValueBatch
 from kgs_core.ingest.formats.protobuf.protobuf_messages import MessageDecoder, natural_columns, usable_fields
 from kgs_core.ingest.formats.protobuf.protobuf_schema import message_type
 from kgs_core.ports.registry import RegisteredSchema, SchemaKind
