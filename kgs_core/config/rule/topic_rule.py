@@ -201,8 +201,7 @@ class TopicRule(Section):
         yield from problems_beside(self.mask, self.key_columns, self.headers)
         if self.names_columns:
             yield from self.problems_of_mask(self.value_columns)
-        newest = self.newest_rows
-        if newest and (lost := hides_rows(self.mask, self.newest_key, is_in_events=newest.changes is not None)):
+        if self.newest_rows and (lost := hides_rows(self.mask, self.newest_key, is_in_events=self.has_changes)):
             yield f"newest_rows: key '{lost}' is masked so that keys become alike: write hash"
         if self.route is not None and self.route.column in {mask_path(path)[0] for path in self.mask}:
             yield f"route: column '{self.route.column}' is masked, and has none of these values: take another one"
@@ -227,16 +226,18 @@ class TopicRule(Section):
     @property
     def null_is_a_row(self) -> bool:
         """Whether a record without a value is a row, of nulls; else it is a dead letter."""
-        return FORMATS[self.format].takes_null or (
-            self.newest_rows is not None and self.newest_rows.changes is not None
-        )
+        return FORMATS[self.format].takes_null or self.has_changes
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether its values are the changes of a database."""
+        return self.newest_rows is not None and self.newest_rows.changes is not None
 
     @property
     def newest_key(self) -> tuple[str, ...]:
         """Key columns of the derived table."""
         if self.newest_rows is None or self.newest_rows.key is None:
-            of_changes = self.newest_rows is not None and self.newest_rows.changes is not None
-            return (of_changes and fields_of_key(self.key_fields)) or (KAFKA_KEY,)
+            return (self.has_changes and fields_of_key(self.key_fields)) or (KAFKA_KEY,)
         return tuple(self.newest_rows.key)
 
     @property

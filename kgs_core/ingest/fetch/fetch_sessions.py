@@ -8,44 +8,29 @@ import gc
 import logging
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from kgs_core.errors import PortError, one_line
+from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.system.secret_files import SecretFiles
-
-if TYPE_CHECKING:
-    from kgs_core.ingest.fetch.session import NativeFetchSession
 
 UNUSED_S = 600.0
 Config = Mapping[str, str | int | bool]
 _log = logging.getLogger(__name__)
-_sessions: "dict[str, tuple[object, NativeFetchSession, SecretFiles]]" = {}
+_sessions: dict[str, tuple[object, NativeFetchSession, SecretFiles]] = {}
 _used_at: dict[str, float] = {}
 
 
-def open_native(config: Config) -> "NativeFetchSession":
-    """A client whose records become columns without a Python object for each.
-
-    Raises:
-        PermanentError: this librdkafka does not fit, or the loops cannot be compiled or kept.
-        KafkaException: a setting is refused.
-    """
-    from kgs_core.ingest.fetch.session import NativeFetchSession
-
-    return NativeFetchSession(config)
-
-
-def session(name: str, config: Config) -> "NativeFetchSession":
+def session(name: str, config: Config) -> NativeFetchSession:
     """This worker's client of that name; made anew when the configuration, or a file of its secrets, has changed.
 
     One that has not been asked for in a while is ended: each has threads and records fetched ahead, and topics come
     and go in the life of a worker.
 
     Raises:
-        PermanentError, KafkaException: as `open_native`.
+        PermanentError, KafkaException: as `NativeFetchSession`.
     """
     now = time.monotonic()
     _used_at[name] = now
@@ -59,7 +44,7 @@ def session(name: str, config: Config) -> "NativeFetchSession":
         return _sessions[name][1]
     files = SecretFiles(config)
     try:
-        client = open_native(config)
+        client = NativeFetchSession(config)
     except (KafkaException, PortError) as e:
         if name not in _sessions:
             raise

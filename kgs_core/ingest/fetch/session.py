@@ -11,7 +11,7 @@ import numpy as np
 from confluent_kafka import KafkaError
 
 from kgs_core.accel import layout
-from kgs_core.accel.compiled import Loop, address_of, machine_code
+from kgs_core.accel.compiled import address_of, machine_code
 from kgs_core.ingest.fetch.columns import TopicColumns
 from kgs_core.ingest.fetch.fetch_client import POLL_MESSAGES, POLL_S, FetchClient, Fetched, UnreadableError
 from kgs_core.ingest.fetch.library import NativeClient, calls, message_error, message_topic
@@ -30,12 +30,12 @@ class NativeFetchSession(FetchClient):
     """A client without a Python object for each record.
 
     Raises:
-        UnfitLibraryError: this librdkafka cannot be called so.
+        PermanentError: this librdkafka does not fit, or the loops cannot be compiled or kept.
         KafkaException: a setting is refused.
     """
 
     def __init__(self, config: Mapping[str, str | int | bool]) -> None:
-        self._loops = native_loops()
+        self._loops = machine_code(_LOOPS)
         self._calls = calls()
         self._call_address = address_of(np.frombuffer(self._calls, np.int64))
         super().__init__(NativeClient(config))
@@ -236,8 +236,3 @@ class NativeFetchSession(FetchClient):
         if tp in fetched.troubles and following[slot] >= 0:
             self._next[tp] = int(following[slot])
             following[slot] = _IN_TROUBLE
-
-
-def native_loops() -> Mapping[str, Loop]:
-    """The loops as machine code; the first call on a machine compiles them."""
-    return machine_code(_LOOPS)

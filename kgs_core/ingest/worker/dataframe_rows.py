@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kgs_core.config.settings import SparkSettings
-from kgs_core.ingest.worker.process_batch import TransformError, check_count, check_origins, check_partitions
+from kgs_core.ingest.worker.process_batch import TransformError, check_count, check_rows
 from kgs_core.ingest.worker.topic_job import TopicPlan, load_hook
 from kgs_core.spark.errors import cause
 from kgs_core.spark.session import start_spark, stop_spark
@@ -38,9 +38,8 @@ class SparkTransform(Closing):
             out = frame.select(*plan.given.names).toArrow().cast(plan.given).combine_chunks()
         except (Exception, SystemExit) as e:
             raise TransformError(f"transform {spec.rule.transform}: {type(e).__name__}: {cause(e)}") from e
-        check_origins(spec, out)
+        check_rows(spec, out)
         check_count(spec, out.num_rows, rows.num_rows)
-        check_partitions(spec, out)
         return out
 
     def close(self) -> None:

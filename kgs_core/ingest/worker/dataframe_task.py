@@ -30,7 +30,7 @@ from kgs_core.ingest.worker.sorted_records import Cut, Sorted, ranges_before, so
 from kgs_core.ingest.worker.topic_job import TopicJob, load_hook
 from kgs_core.kafka.records import collector_paused
 from kgs_core.lake.files.row_schema import DEAD_LETTER_SCHEMA, parsed_schema
-from kgs_core.lake.rule.batch import SidePart, TopicBatch
+from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicPartition
 from kgs_core.spark.errors import cause, transient
 from kgs_core.spark.session import jvm_has_ended
@@ -150,15 +150,13 @@ class DataFrameProcessor:
                 f"the transform of {job.topic} gives its rows in {len(written)} tasks, not in one"
             )
             return
-        files = written[0].files if written else {}
+        rows = written[0] if written else WriterNote()
         try:
-            check_count(job.plan.spec, written[0].rows if written else 0, note.rows)
+            check_count(job.plan.spec, rows.rows, note.rows)
         except TransformError as e:
             result.failed[job.topic] = str(e)
             return
-        own = files.pop(job.plan.spec.table, ())
-        sides = {table: SidePart(found, job.side_marks.get(table, {})) for table, found in files.items()}
-        result.add(told(replace(note.batch, files=own, sides=sides), note.cuts))
+        result.add(told(replace(note.batch, files=rows.files, sides=rows.sides), note.cuts))
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]

@@ -1,19 +1,18 @@
 """The last part of the dataframe processor's job: the rows that the user's plan makes, into files."""
 
 import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from kgs_core.ingest.worker.arrow_task import TaskContext
 from kgs_core.ingest.worker.batch_files import write_routed
-from kgs_core.ingest.worker.process_batch import check_origins, check_partitions
+from kgs_core.ingest.worker.process_batch import check_rows
 from kgs_core.ingest.worker.topic_job import TopicJob
 from kgs_core.lake.files.layout import Partitioned
-from kgs_core.lake.files.parquet_writer import write_table
-from kgs_core.lake.files.row_schema import IDENTITY
+from kgs_core.lake.rule.batch import SidePart
 from kgs_core.ports import FileWritten
 from kgs_core.system.failpoints import failpoint
 
@@ -26,14 +25,16 @@ class WriterNote:
     """Note of what the writer has written.
 
     Attributes:
-        files: side table, or the topic's own -> its files.
+        files: of the topic's own table.
+        sides: as in `TopicBatch`.
         rows: how many the transform gave, also those that are in a side table already.
         left: partition -> first offset to be left for a later batch, so that this one has not too many files; None:
             all fits. Otherwise nothing was written.
     """
 
-    files: dict[str, list[FileWritten]]
-    rows: int
+    files: Sequence[FileWritten] = ()
+    sides: Mapping[str, SidePart] = field(default_factory=dict)
+    rows: int = 0
     left: dict[int, int] | None = None
 
 
@@ -49,41 +50,15 @@ def write_rows(context: TaskContext, job: TopicJob, batches: Iterator[pa.RecordB
         TransformError: the rows break the transform's promise.
         TransientError: the table did not take a file.
     """
-    plan, spec = job.plan, job.plan.spec
-    identity: list[pa.Table] = []
-
-    def cast() -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch]).cast(plan.given)
-            identity.append(table.select(list(IDENTITY)))
-            yield from table.to_batches()
-
-    rows = cast()
-    first = next((batch for batch in rows if batch.num_rows), None)
-    if first is None:
+    spec, found = job.plan.spec, [batch for batch in batches if batch.num_rows]
+    if not found:
         return
-    if spec.rule.partition_by or spec.rule.sort_by or spec.side_tables:
-        whole = pa.Table.from_batches(_chain(first, rows), schema=plan.given)
-        check_partitions(spec, whole)
-        found = Partitioned(spec.rule, whole)
-        left = found.cut()
-        if left is not None:
-            yield _told(WriterNote({}, 0, left))
-            return
-        own, sides = write_routed(context.storage, job, found)
-        files = {spec.table: own, **{table: list(part.files) for table, part in sides.items()}}
+    whole = pa.Table.from_batches(found).cast(job.plan.given)
+    check_rows(spec, whole)
+    rows = Partitioned(spec.rule, whole)
+    if (left := rows.cut()) is not None:
+        note = WriterNote(left=left)
     else:
-        files = {spec.table: [write_table(context.storage, spec.table, _chain(first, rows), plan.schema)]}
-    every = pa.concat_tables(identity)
-    check_origins(spec, every)
-    failpoint("written", context.crash)
-    yield _told(WriterNote(files, every.num_rows))
-
-
-def _told(note: WriterNote) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"note": pickle.dumps(note)}], schema=NOTE_SCHEMA)
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
+        note = WriterNote(*write_routed(context.storage, job, rows), whole.num_rows)
+        failpoint("written", context.crash)
+    yield pa.RecordBatch.from_pylist([{"note": pickle.dumps(note)}], schema=NOTE_SCHEMA)

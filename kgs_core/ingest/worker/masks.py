@@ -24,6 +24,7 @@ from kgs_core.system.secret_files import with_secrets
 _DIGEST = "sha256"
 _NO_VALUE = UNAVAILABLE.encode()
 _LONG_BYTES = 8
+UNTOLD = "not told, since the rule masks fields"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,13 @@ class Masks:
             return values
         return pc.if_else(values.is_valid(), pa.scalar(b"", values.type), pa.scalar(None, values.type))
 
+    def words(self, reason: str, columns: Collection[str]) -> str:
+        """A reason why a record is bad; where fields are masked, its code and the column, without a word of it."""
+        if not self.fields:
+            return reason
+        place = next((f"column {name}: " for name in columns if reason.startswith(f"column {name}: ")), "")
+        return f"[{code_of(reason)}] {place}{UNTOLD}"
+
 
 def masks_of(spec: TableSpec) -> Masks:
     """Masks of a topic's rule. A secret's file is read once in a process.
@@ -79,12 +87,6 @@ def _secret(given: str) -> bytes:
     if len(found) < LEAST_SECRET:
         raise ConfigError([f"lake.mask_secret: shorter than {LEAST_SECRET} characters: take `openssl rand -hex 32`"])
     return found.encode()
-
-
-def withheld(reason: str, columns: Collection[str]) -> str:
-    """A reason why a record is bad without what it may quote of it: its code, and the column."""
-    place = next((f"column {name}: " for name in columns if reason.startswith(f"column {name}: ")), "")
-    return f"[{code_of(reason)}] {place}not told, since the rule masks fields"
 
 
 def _masked(found: pa.Array, path: list[str], how: str | int, secret: bytes) -> pa.Array:

@@ -21,7 +21,7 @@ from kgs_core.ingest.formats.record_columns import (
     with_rescued,
     with_topic,
 )
-from kgs_core.ingest.worker.masks import withheld
+from kgs_core.ingest.worker.masks import UNTOLD
 from kgs_core.ingest.worker.topic_job import TopicPlan, load_hook
 from kgs_core.lake.files.layout import unfit
 
@@ -34,16 +34,15 @@ def parse_records(plan: TopicPlan, records: TopicRecords) -> Parsed:
     Raises:
         PortError: the registry did not answer.
     """
-    if not plan.masks.fields:
-        return _without_unfit(plan, _parsed(plan, records))
+    masks = plan.masks
     try:
         parsed = _parsed(plan, records)
-        parsed = _without_unfit(plan, replace(parsed, table=plan.masks.masked(parsed.table)))
-    except PortError:
-        raise
-    except Exception as e:  # noqa: BLE001 - whatever it is, its words may quote a value
-        raise RuntimeError(f"{type(e).__name__}, not told, since the rule masks fields") from None
-    return replace(parsed, bad={i: withheld(reason, parsed.table.column_names) for i, reason in parsed.bad.items()})
+        parsed = _without_unfit(plan, replace(parsed, table=masks.masked(parsed.table)))
+    except Exception as e:
+        if isinstance(e, PortError) or not masks.fields:
+            raise
+        raise RuntimeError(f"{type(e).__name__}, {UNTOLD}") from None  # whatever it is, its words may quote a value
+    return replace(parsed, bad={i: masks.words(why, parsed.table.column_names) for i, why in parsed.bad.items()})
 
 
 def load_parsers(formats: Iterable[str]) -> None:
@@ -60,8 +59,8 @@ def _parsed(plan: TopicPlan, records: TopicRecords) -> Parsed:
     rule = spec.rule
     rescue = rule.unknown_fields == "rescue"
     values = ValueBatch(records.values, plan.values, headers, spec.registry, rule.avro_schema, rescue=rescue)
-    is_changes = rule.newest_rows is not None and rule.newest_rows.changes is not None
-    parsed = parse_changes(_parser(rule.format), values) if is_changes else _parser(rule.format)(values)
+    parse = _parser(rule.format)
+    parsed = parse_changes(parse, values) if rule.has_changes else parse(values)
     parts = [with_rescued(parsed, wanted=rescue)]
     if rule.key_columns:
         keys = records.origin["_key"].combine_chunks()

@@ -62,18 +62,19 @@ def transform_arrow(plan: TopicPlan, rows: pa.Table) -> pa.Table:
         out = out.select(plan.given.names).cast(plan.given).combine_chunks()
     except (Exception, SystemExit) as e:  # one that ends the process would take the other topics with it
         raise TransformError(f"transform_arrow {hook}: {type(e).__name__}: {e}") from e
-    check_origins(spec, out)
+    check_rows(spec, out)
     check_count(spec, out.num_rows, rows.num_rows)
-    check_partitions(spec, out)
     return out
 
 
-def check_origins(spec: TableSpec, out: pa.Table) -> None:
-    """Whether each row says which record it is of, and that it is its only one; only IDENTITY columns are looked at.
+def check_rows(spec: TableSpec, out: pa.Table) -> None:
+    """Whether each row says which record it is of, that it is its only one, and has values that partitions can have.
 
     Raises:
-        TransformError: they do not, against `rows: ...`.
+        TransformError: one does not.
     """
+    if (problem := next(iter(unfit(spec.rule, out).values()), None)) is not None:
+        raise TransformError(f"topic {spec.topic}: {problem}")
     if any(out.column(name).null_count for name in IDENTITY):
         raise TransformError(f"the transform of {spec.topic} left nulls in {', '.join(IDENTITY)}")
     if spec.rule.rows == "any":
@@ -94,13 +95,3 @@ def check_count(spec: TableSpec, rows: int, rows_in: int) -> None:
         raise TransformError(
             f"the transform of {spec.topic} gives {rows} rows for {rows_in} records against rows: {promise}"
         )
-
-
-def check_partitions(spec: TableSpec, out: pa.Table) -> None:
-    """Whether each value of a partition column is one that the table could take; a record's own values always are.
-
-    Raises:
-        TransformError: one is not.
-    """
-    if (problem := next(iter(unfit(spec.rule, out).values()), None)) is not None:
-        raise TransformError(f"topic {spec.topic}: {problem}")

@@ -63,7 +63,7 @@ def read_noted(read_by, monkeypatch):
     def call(note, tasks=0, rows=0):
         def run(_, job, ranges, notes):
             notes.value.append(note)
-            return [WriterNote({}, rows)] * tasks
+            return [WriterNote(rows=rows)] * tasks
 
         monkeypatch.setattr(DataFrameProcessor, "_run", run)
         return read_by()

@@ -54,7 +54,7 @@ def test_client_of_a_topic_that_has_gone_is_ended_and_those_in_use_are_kept(monk
     """Each topic with a transform that ever was ours kept its client, threads and fetched records: for ever."""
     now = 0.0
     monkeypatch.setattr(fetch_sessions.time, "monotonic", lambda: now)
-    monkeypatch.setattr(fetch_sessions, "open_native", Client)
+    monkeypatch.setattr(fetch_sessions, "NativeFetchSession", Client)
     gone = fetch_sessions.session("topic gone", {})
     used = fetch_sessions.session("topic used", {})
     for now in (fetch_sessions.UNUSED_S / 2, fetch_sessions.UNUSED_S, fetch_sessions.UNUSED_S + 1):  # noqa: B007 - the clock's
@@ -75,7 +75,7 @@ from kgs_core.model import OffsetRange
 from tests.object_fetch import ObjectFetchSession
 from tests.topic_jobs import topic_job
 
-fetch_sessions.open_native = lambda config: None
+fetch_sessions.NativeFetchSession = lambda config: None
 fetch_sessions.session("arrow", {})
 loaded = set(sys.modules)
 job = topic_job({})

@@ -5,15 +5,15 @@ from confluent_kafka import KafkaException
 
 from kgs_core.errors import PermanentError
 from kgs_core.ingest.fetch import library as native_library
-from kgs_core.ingest.fetch.fetch_sessions import open_native
 from kgs_core.ingest.fetch.library import NativeClient, UnfitLibraryError, check_fit
+from kgs_core.ingest.fetch.session import NativeFetchSession
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:9", "group.id": "none", "log_level": 0}
 
 
 def test_setting_that_librdkafka_refuses_is_an_error():
     with pytest.raises(KafkaException, match="No such configuration property"):
-        open_native({**NOWHERE, "no.such.setting": "x"})
+        NativeFetchSession({**NOWHERE, "no.such.setting": "x"})
     with pytest.raises(KafkaException):
         NativeClient({**NOWHERE, "security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"})
 
@@ -31,7 +31,7 @@ def test_where_records_cannot_be_fetched_nothing_is_read_and_the_error_says_why(
 
     monkeypatch.setattr(f"kgs_core.ingest.fetch.{name}", fail)
     with pytest.raises(PermanentError, match=r"install the wheel of confluent-kafka|point KGS_CACHE at"):
-        open_native(NOWHERE)
+        NativeFetchSession(NOWHERE)
 
 
 @pytest.mark.parametrize(
