@@ -74,7 +74,7 @@ class BatchRunner(ABC):
 
     def warm(self) -> None:
         """Start a worker with its Kafka client, or keep it running; reads nothing."""
-        self._read({}, ReadBatch({}, {}, None, has_dataframe=False, batch_bytes=0), 0.0)
+        self._read({}, ReadBatch({}, None, has_dataframe=False, batch_bytes=0), 0.0)
 
     def warm_topic(self, job: TopicJob) -> None:
         """Start the workers that run a topic's transform, without reading the topic."""
@@ -100,7 +100,7 @@ class BatchRunner(ABC):
         return 0.0 if is_planned else min(max(self._consumer.wait_time_s / 10, shortest), longest)
 
     def _read(self, jobs: Mapping[str, TopicJob], question: ReadBatch, slice_s: float) -> ReadResult:
-        start, most = question.start, question.batch_bytes
+        wait_time_s = self._consumer.wait_time_s
         return self.read_arrow(
-            ArrowRequest(self._context, jobs, start, most, self._consumer.wait_time_s, slice_s, question.epochs)
+            ArrowRequest(self._context, jobs, question.start, question.batch_bytes, wait_time_s, slice_s)
         )

@@ -169,12 +169,8 @@ class _Comparison:
         if parsed.waiting:
             raise TransientError(f"topic {self.plan.spec.topic}: {next(iter(parsed.waiting.values()))}: audit again")
         rows = rows_of(self.plan, parsed, records, without=records.faults)
-        rows = transform_arrow(self.plan, rows) if rows.num_rows else self.plan.given.empty_table()
-        made, partitions = (
-            _by_partition(self.plan, as_kept(self.plan.spec.rule, rows)),
-            records.origin["_partition"].to_numpy(),
-        )
-        offsets = records.origin["_offset"].to_numpy()
+        made = _by_partition(self.plan, as_kept(self.plan.spec.rule, transform_arrow(self.plan, rows)))
+        partitions, offsets = records.partitions, records.offsets
         is_judged = ~np.isin(np.arange(len(records)), list(parsed.unknown))
         for partition in self.rows.keys() & {*partitions.tolist()}:
             is_here = partitions == partition

@@ -235,7 +235,7 @@ class TopicRedrive(Closing):
         self._note_failed(letters, bad, found)
         rows = rows_of(plan, parsed, records, without=bad)
         try:
-            return self._transform(plan, rows) if rows.num_rows else plan.given.empty_table()
+            return self._transform(plan, rows)
         except TransformError as e:
             raise PermanentError(f"table {spec.table}: {e}: these dead letters stay") from e
 

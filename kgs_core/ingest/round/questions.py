@@ -54,14 +54,12 @@ class ReadBatch:
 
     Attributes:
         start: position of each partition of the topics that share a task.
-        epochs: leader epoch of the record before it, where it is known.
         planned: exact ranges of the one topic that has a job of its own this time.
         has_dataframe: there are such topics, so the others may not be waited for long.
         batch_bytes: how much to gather of the topics that share a task, at most.
     """
 
     start: Mapping[TopicPartition, int]
-    epochs: Mapping[TopicPartition, int]
     planned: PlannedRead | None
     has_dataframe: bool
     batch_bytes: int

@@ -88,10 +88,8 @@ class Round:
         """The question for all that is active, and for what is planned of a topic that has a job of its own."""
         arrow = [t for t in self.topics.values() if not t.uses_dataframe]
         start = {TopicPartition(t.topic, p): offset for t in arrow for p, offset in t.active.items()}
-        known = ((TopicPartition(t.topic, p), epoch) for t in arrow for p, epoch in t.at.leader_epochs.items())
-        epochs = {tp: epoch for tp, epoch in known if tp in start}
         has_dataframe = any(t.uses_dataframe and t.active for t in self.topics.values())
-        return ReadBatch(start, epochs, planned, has_dataframe, self.pace.batch_bytes)
+        return ReadBatch(start, planned, has_dataframe, self.pace.batch_bytes)
 
     def with_topic(self, topic: TopicProgress) -> "Round":
         """With the newer value of one topic."""

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from kgs_core.errors import TransientError, one_line
 from kgs_core.ingest.fetch.fetch_client import Fetched
 from kgs_core.ingest.fetch.fetch_sessions import session
+from kgs_core.ingest.fetch.session import NativeFetchSession
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.worker.batch_files import write_batch
 from kgs_core.ingest.worker.parsed_records import load_parsers
@@ -48,10 +49,7 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class ArrowRequest:
-    """One round: where each partition begins, and how much to gather.
-
-    `epochs`: leader epoch of the last record before `start`, where it is known.
-    """
+    """One round: where each partition begins, and how much to gather."""
 
     context: TaskContext
     jobs: Mapping[str, TopicJob]
@@ -59,7 +57,6 @@ class ArrowRequest:
     batch_bytes: int
     wait_time_s: float
     slice_s: float
-    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def run_arrow_task(request: ArrowRequest, rows: Iterator[object]) -> Iterator[ReadResult]:
@@ -78,9 +75,7 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     context = request.context
     load_parsers(context.formats)
     began = time.monotonic()
-    client = session("arrow", context.client)
-    client.epochs = request.epochs
-    client.topic_ids = {topic: job.plan.topic_id for topic, job in request.jobs.items()}
+    client = client_of("arrow", context, request.jobs)
     fetched = client.gather(
         request.start,
         request.batch_bytes,
@@ -104,13 +99,25 @@ def read_round(request: ArrowRequest, is_interrupted: Callable[[], bool] | None 
     return result
 
 
+def client_of(name: str, context: TaskContext, jobs: Mapping[str, TopicJob]) -> NativeFetchSession:
+    """This worker's client of that name, told which life of each topic is read, and what came before.
+
+    Raises:
+        PermanentError, KafkaException: as `session`.
+    """
+    client = session(name, context.client)
+    client.epochs = {TopicPartition(topic, p): e for topic, job in jobs.items() for p, e in job.leader_epochs.items()}
+    client.topic_ids = {topic: job.plan.topic_id for topic, job in jobs.items()}
+    return client
+
+
 def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> None:
     """Put into the result what becomes of each topic. The user's code runs in this thread alone, files go beside it."""
     storage = request.context.storage
     on_their_way: list[tuple[str, Future[ReadResult]]] = []
     with ThreadPoolExecutor(SIDE_BY_SIDE, "files") as pool:  # has no thread as long as it is given nothing
         for topic, ranges in sorted(by_topic(fetched.ranges).items()):
-            with _own_affair(topic, result):
+            with own_affair(topic, result):
                 job = request.jobs[topic]
                 found, rows = prepare_topic(storage, job, fetched.of(topic), ranges)
                 if storage.is_in_objects:
@@ -118,7 +125,7 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
                 else:
                     result.add(write_batch(storage, job, found, rows))
         for topic, written in on_their_way:
-            with _own_affair(topic, result):
+            with own_affair(topic, result):
                 began_s, began_cpu_s = time.monotonic(), time.process_time()
                 result.add(written.result())
                 idle_s = time.monotonic() - began_s - (time.process_time() - began_cpu_s)
@@ -126,7 +133,7 @@ def _process(request: ArrowRequest, fetched: Fetched, result: ReadResult) -> Non
 
 
 @contextmanager
-def _own_affair(topic: str, result: ReadResult) -> Iterator[None]:
+def own_affair(topic: str, result: ReadResult) -> Iterator[None]:
     """Put what goes wrong into the result as this topic's; the other topics' records are fine."""
     try:
         yield

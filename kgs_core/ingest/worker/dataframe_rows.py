@@ -24,12 +24,14 @@ class SparkTransform(Closing):
         self._spark: SparkSession | None = None
 
     def rows(self, plan: TopicPlan, rows: pa.Table) -> pa.Table:
-        """Rows after the user's `transform`, in the table's columns.
+        """Rows after the user's `transform`, in the table's columns; it is not asked about none.
 
         Raises:
             TransformError: it raised, lost the origin columns, or broke its promise.
             PermanentError: there is no Java.
         """
+        if not rows.num_rows:
+            return plan.given.empty_table()
         if self._spark is None:
             self._spark = start_spark(self._settings, self._name)
         spec = plan.spec

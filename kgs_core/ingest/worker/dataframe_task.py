@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import AccumulatorParam
 
+from kgs_core.errors import TransientError
 from kgs_core.ingest.fetch.fetch_client import UnreadableError
-from kgs_core.ingest.fetch.fetch_sessions import session
 from kgs_core.ingest.round.questions import ReadResult
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.ingest.worker.arrow_task import TaskContext
+from kgs_core.ingest.worker.arrow_task import TaskContext, client_of, own_affair
 from kgs_core.ingest.worker.batch_files import told, write_dead_letters
 from kgs_core.ingest.worker.dataframe_writer import NOTE_SCHEMA, WriterNote, notes_of, write_rows
 from kgs_core.ingest.worker.earlier_reading import earlier_reading
@@ -125,38 +125,16 @@ class DataFrameProcessor:
             else:
                 result.failed[job.topic] = f"transform {job.plan.spec.rule.transform}: {cause(e)}"
             return result
-        if not found:
-            result.failed[job.topic] = (
-                f"transform {job.plan.spec.rule.transform} did not read all rows: no limit, no sampling"
-            )
-            return result
-        result.troubles = found[0].troubles
-        result.received = sum((each.received for each in found), Counter())
-        if not result.troubles:
-            self._conclude(job, found, written, result)
+        with own_affair(job.topic, result):
+            if not found:
+                hook = job.plan.spec.rule.transform
+                raise TransformError(f"transform {hook} did not read all rows: no limit, no sampling")
+            result.troubles = found[0].troubles
+            result.received = sum((each.received for each in found), Counter())
+            if not result.troubles:
+                result.add(_concluded(job, found, written))
         result.write_s = time.monotonic() - began
         return result
-
-    def _conclude(self, job: TopicJob, notes: list[ReadNote], written: list[WriterNote], result: ReadResult) -> None:
-        note = notes[0]
-        if any((other.cuts, other.batch.bad_records) != (note.cuts, note.batch.bad_records) for other in notes):
-            # Read several times, as the user's plan may want it, and a registry did not always say the same
-            result.unavailable[job.topic] = (
-                "the schema registry did not answer alike all the time: the batch is read again"
-            )
-            return
-        if len(written) > 1:
-            result.failed[job.topic] = (
-                f"the transform of {job.topic} gives its rows in {len(written)} tasks, not in one"
-            )
-            return
-        rows = written[0] if written else WriterNote()
-        try:
-            check_count(job.plan.spec, rows.rows, note.rows)
-        except TransformError as e:
-            result.failed[job.topic] = str(e)
-            return
-        result.add(told(replace(note.batch, files=rows.files, sides=rows.sides), note.cuts))
 
     def _run_until_it_fits(
         self, job: TopicJob, ranges: Mapping[int, OffsetRange]
@@ -193,6 +171,24 @@ class DataFrameProcessor:
         with _worker_pool(self._spark, "writer"):
             told = rows.mapInArrow(writer, from_arrow_schema(NOTE_SCHEMA))
         return notes_of(told.collect())
+
+
+def _concluded(job: TopicJob, notes: list[ReadNote], written: list[WriterNote]) -> ReadResult:
+    """What is told of the topic, by what its readers and writers have noted.
+
+    Raises:
+        TransformError: the transform broke its promise.
+        TransientError: the batch is to be read again.
+    """
+    note = notes[0]
+    if any((other.cuts, other.batch.bad_records) != (note.cuts, note.batch.bad_records) for other in notes):
+        # Read several times, as the user's plan may want it, and a registry did not always say the same
+        raise TransientError("the schema registry did not answer alike all the time: the batch is read again")
+    if len(written) > 1:
+        raise TransformError(f"the transform of {job.topic} gives its rows in {len(written)} tasks, not in one")
+    rows = written[0] if written else WriterNote()
+    check_count(job.plan.spec, rows.rows, note.rows)
+    return told(replace(note.batch, files=rows.files, sides=rows.sides), note.cuts)
 
 
 def transform_schema(spark: "SparkSession", transform: str, topic: str, schema: pa.Schema) -> pa.Schema:
@@ -249,9 +245,7 @@ def _read(
     dead_letters: list[pa.Table] = []
     try:
         earlier = earlier_reading(context.storage, job, ranges)
-        client = session(f"topic {job.topic}", context.client)
-        epochs = {TopicPartition(job.topic, p): epoch for p, epoch in job.leader_epochs.items()}
-        client.epochs, client.topic_ids = epochs, {job.topic: job.plan.topic_id}
+        client = client_of(f"topic {job.topic}", context, {job.topic: job})
         for fetched in client.read_exact({TopicPartition(job.topic, p): r for p, r in ranges.items()}, timeout_s):
             # A partition gives nothing behind the record that it is read up to, in later chunks neither.
             every = fetched.of(job.topic)

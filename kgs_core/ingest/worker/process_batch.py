@@ -40,7 +40,7 @@ def prepare_topic(
         if more := plan.more_columns(parsed.missing):
             raise MoreColumnsError(pa.schema(more))
         found = sort_records(job, ranges, records, parsed, earlier)
-        rows = Partitioned(plan.spec.rule, transform_arrow(plan, found.rows) if found.rows.num_rows else found.rows)
+        rows = Partitioned(plan.spec.rule, transform_arrow(plan, found.rows))
         left = rows.cut()
         if left is None:
             return found, rows
@@ -49,7 +49,7 @@ def prepare_topic(
 
 
 def transform_arrow(plan: TopicPlan, rows: pa.Table) -> pa.Table:
-    """Rows after the user's `transform_arrow`, in the table's columns.
+    """Rows after the user's `transform_arrow`, in the table's columns; it is not asked about none.
 
     Raises:
         TransformError: it raised, lost the origin columns, or broke its promise.
@@ -57,6 +57,8 @@ def transform_arrow(plan: TopicPlan, rows: pa.Table) -> pa.Table:
     spec, hook = plan.spec, plan.spec.rule.transform_arrow
     if hook is None:
         return rows.combine_chunks()
+    if not rows.num_rows:
+        return plan.given.empty_table()
     try:
         out = load_hook(hook)(rows, spec.topic)
         out = out.select(plan.given.names).cast(plan.given).combine_chunks()

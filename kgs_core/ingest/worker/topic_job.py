@@ -81,7 +81,7 @@ class TopicJob:
     Attributes:
         dead_letter_marks: partition -> offset below which dead letters are in the lake already; None where there are
             none.
-        leader_epochs: partition -> leader epoch of the record before its position; for the dataframe processor.
+        leader_epochs: partition -> leader epoch of the record before its position, where it is known.
         side_marks: side table -> partition -> offset below which its rows are in the lake already.
     """
 

@@ -2,11 +2,9 @@
 
 from dataclasses import fields
 
-from kgs_core.ingest.round.machine import begin
 from kgs_core.ingest.round.questions import ReadBatch, ReadResult
-from kgs_core.ingest.round.state import RoundLimits
 from kgs_core.ingest.round.stops import StopCause
-from kgs_core.lake.rule.batch import TablePositions, TopicBatch
+from kgs_core.lake.rule.batch import TopicBatch
 from kgs_core.model import OffsetRange, TopicId, TopicPartition
 from tests.core.ingest.round.round_consumer import Consumer
 from tests.core.ingest.round.round_world import World, good_answer, progress
@@ -52,10 +50,3 @@ def test_of_a_job_of_its_own_a_partition_whose_end_is_not_known_is_named_with_no
     (read,) = here.at.open.values()
     assert read.planned.ranges == {0: OffsetRange(0, 9), 1: OffsetRange(0, 0)}
     assert (read.start, read.has_dataframe) == ({}, True)
-
-
-def test_leader_epochs_are_given_where_they_are_known():
-    found = TablePositions({0: 7, 1: 0}, leader_epochs={0: 3})
-    at = begin({"a": progress("a", 2).owning(frozenset({0, 1}), found)}, RoundLimits(1000, 0.0), 0.0)
-    (read,) = at.open.values()
-    assert (read.start, read.epochs) == ({A: 7, A1: 0}, {A: 3})
