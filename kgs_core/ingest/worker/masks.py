@@ -6,7 +6,7 @@ word for a value that was not sent stays: the former value does.
 """
 
 import hmac
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -61,12 +61,9 @@ class Masks:
             return values
         return pc.if_else(values.is_valid(), pa.scalar(b"", values.type), pa.scalar(None, values.type))
 
-    def words(self, reason: str, columns: Collection[str]) -> str:
-        """A reason why a record is bad; where fields are masked, its code and the column, without a word of it."""
-        if not self.fields:
-            return reason
-        place = next((f"column {name}: " for name in columns if reason.startswith(f"column {name}: ")), "")
-        return f"[{code_of(reason)}] {place}{UNTOLD}"
+    def reasons(self, bad: Mapping[int, str], columns: Collection[str]) -> Mapping[int, str]:
+        """Why records are bad; where fields are masked, each one's code and column, without a word of the record."""
+        return {i: _withheld(reason, columns) for i, reason in bad.items()} if self.fields else bad
 
 
 def masks_of(spec: TableSpec) -> Masks:
@@ -87,6 +84,11 @@ def _secret(given: str) -> bytes:
     if len(found) < LEAST_SECRET:
         raise ConfigError([f"lake.mask_secret: shorter than {LEAST_SECRET} characters: take `openssl rand -hex 32`"])
     return found.encode()
+
+
+def _withheld(reason: str, columns: Collection[str]) -> str:
+    place = next((f"column {name}: " for name in columns if reason.startswith(f"column {name}: ")), "")
+    return f"[{code_of(reason)}] {place}{UNTOLD}"
 
 
 def _masked(found: pa.Array, path: list[str], how: str | int, secret: bytes) -> pa.Array:

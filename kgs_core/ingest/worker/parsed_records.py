@@ -42,7 +42,7 @@ def parse_records(plan: TopicPlan, records: TopicRecords) -> Parsed:
         if isinstance(e, PortError) or not masks.fields:
             raise
         raise RuntimeError(f"{type(e).__name__}, {UNTOLD}") from None  # whatever it is, its words may quote a value
-    return replace(parsed, bad={i: masks.words(why, parsed.table.column_names) for i, why in parsed.bad.items()})
+    return replace(parsed, bad=masks.reasons(parsed.bad, parsed.table.column_names))
 
 
 def load_parsers(formats: Iterable[str]) -> None:

@@ -40,10 +40,10 @@ def prepare_topic(
         if more := plan.more_columns(parsed.missing):
             raise MoreColumnsError(pa.schema(more))
         found = sort_records(job, ranges, records, parsed, earlier)
-        rows = Partitioned(plan.spec.rule, transform_arrow(plan, found.rows))
-        left = rows.cut()
-        if left is None:
-            return found, rows
+        rows = transform_arrow(plan, found.rows)
+        partitioned = Partitioned(plan.spec.rule, rows)
+        if (left := partitioned.cut()) is None:
+            return found, partitioned
         # Once more with fewer records, from the parser on: a transform may have made its rows of those left out, too
         records, ranges = records.before(left), ranges_before(ranges, left)
 

@@ -65,7 +65,7 @@ def sort_records(
     cuts = {int(partitions[i]): Cut(int(offsets[i]), ends[i], i in judged.waiting) for i in sorted(ends, reverse=True)}
     at = {p: cut.offset for p, cut in cuts.items()}
     read, behind = ranges_before(ranges, at), {*np.flatnonzero(records.are_behind(at)).tolist()}
-    bad = {} if stops else {i: why for i, why in judged.bad.items() if i not in behind}
+    bad = {} if stops else {i: why for i, why in judged.bad.items() if i not in behind} if behind else judged.bad
     batch = TopicBatch(
         job.topic,
         plan.topic_id,
