@@ -15,7 +15,7 @@ def three_brokers(folder: Path) -> Iterator[ThreeBrokers]:
     """The cluster, or a skipped test where this machine has no Toxiproxy."""
     program = find_toxiproxy()
     if program is None:
-        pytest.skip("no toxiproxy-server: `make test` builds it where Go is installed, or set TOXIPROXY")
+        pytest.skip("no toxiproxy-server: `make toxiproxy` builds it where Go is installed, or set TOXIPROXY")
     folder.mkdir(parents=True, exist_ok=True)
     with ThreeBrokers(program, folder) as brokers:
         yield brokers
