@@ -53,7 +53,7 @@ class ThreeBrokers:
 
     def __init__(
         self,
-        program: Path,
+        program: Path | None,
         folder: Path,
         classes: Sequence[str] = CLASSES,
         nodes: int = _NODES,
@@ -62,7 +62,7 @@ class ThreeBrokers:
         """Starts nothing yet.
 
         Args:
-            program: Toxiproxy's.
+            program: Toxiproxy's; None: no proxies, and no outages of the network.
             folder: holds data and logs.
             classes: of clients.
             nodes: brokers.
@@ -71,7 +71,7 @@ class ThreeBrokers:
         self.kafka: EmbeddedKafka
         self._program = program
         self._folder = folder
-        self._classes = tuple(classes)
+        self._classes = tuple(classes) if program is not None else ()
         self._count = nodes
         self._settings = {**(SETTINGS if nodes >= _NODES else {}), **(settings or {})}
         self._proxies: dict[tuple[int, str], Proxy] = {}
@@ -87,11 +87,12 @@ class ThreeBrokers:
                 EmbeddedKafka.start(self._folder / "kafka", self._count, settings=self._settings, advertised=ports)
             )
             held.callback(self._kill_all)  # stopped in order, the last two wait for each other, and data end here
-            toxiproxy = held.enter_context(Toxiproxy(self._program, self._folder))
-            for node, (told, own) in enumerate(zip(ports, self.kafka.listeners, strict=True), 1):
-                for each in self._classes:
-                    name = _listener(each)
-                    self._proxies[node, each] = toxiproxy.proxy(f"{each}-{node}", told[name], own[name])
+            if self._program is not None:
+                toxiproxy = held.enter_context(Toxiproxy(self._program, self._folder))
+                for node, (told, own) in enumerate(zip(ports, self.kafka.listeners, strict=True), 1):
+                    for each in self._classes:
+                        name = _listener(each)
+                        self._proxies[node, each] = toxiproxy.proxy(f"{each}-{node}", told[name], own[name])
             self._held = held.pop_all()
         return self
 
@@ -104,7 +105,9 @@ class ThreeBrokers:
         return range(1, self._count + 1)
 
     def bootstrap(self, client_class: str) -> str:
-        """`bootstrap.servers` of a class: its proxies."""
+        """`bootstrap.servers` of a class: its proxies, or the brokers where it has none."""
+        if client_class not in self._classes:
+            return self.kafka.bootstrap_servers
         return ",".join(f"{HOST}:{self.proxy(node, client_class).port}" for node in self.nodes)
 
     def proxy(self, node: int, client_class: str) -> Proxy:

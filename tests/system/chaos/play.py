@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.system.chaos import bounds
 from tests.system.chaos.bystander import Bystander, standing_by
-from tests.system.chaos.faults import chosen
+from tests.system.chaos.faults import chosen, meant
 from tests.system.chaos.journal import Journal, now
 from tests.system.chaos.judge import Entry, acknowledged_in, by_partition, crashes, judge, rows_in, waits
 from tests.system.chaos.nemesis import Fault, Nemesis
@@ -59,7 +59,8 @@ def _producing(stage: Stage, load: Path) -> Iterator["subprocess.Popen[bytes]"]:
 def play(folder: Path, options: Options, journal: Journal) -> Verdict:
     """The whole run; raises only where the stage itself could not be set up, or ended by itself."""
     verdict = Verdict(["the run broke off"])
-    with open_stage(folder, options, journal) as stage:
+    is_proxied = any(fault.subject == "network" for fault in meant(options.faults))
+    with open_stage(folder, options, journal, is_proxied=is_proxied) as stage:
         try:
             verdict = Play(stage, journal).run()
         finally:

@@ -66,7 +66,7 @@ class Stage:
     Attributes:
         folder: all that the run leaves.
         partitions: of each topic; grows.
-        brokers: behind proxies, which the group has no way around.
+        brokers: where a network is to fail, behind proxies, which the group has no way around.
         kafka: the same, by addresses of their own: for producers and for questions that are no part of the group.
         truncated: partitions that had an unclean election.
         versions: how often the configuration was changed.
@@ -212,8 +212,8 @@ class Stage:
 
 
 @contextmanager
-def open_stage(folder: Path, options: Options, journal: Journal) -> Iterator[Stage]:
-    """Everything runs but the controller, till the end of the block."""
+def open_stage(folder: Path, options: Options, journal: Journal, *, is_proxied: bool) -> Iterator[Stage]:
+    """Everything runs but the controller, till the end of the block; between group and brokers Toxiproxy, if asked."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ[MARK] = folder.name
     os.environ["PYTHONFAULTHANDLER"] = "1"  # what a crash of any process says is looked for
@@ -224,8 +224,8 @@ def open_stage(folder: Path, options: Options, journal: Journal) -> Iterator[Sta
             store, written = folder / "store", options.seconds * options.bytes_per_s
             is_disk = options.store == "disk"
             lake: ChaosLake = held.enter_context(small_disk(store, written) if is_disk else meddled_store(store))
-            program = find_toxiproxy()
-            if program is None:
+            program = find_toxiproxy() if is_proxied else None
+            if is_proxied and program is None:
                 pytest.skip("no toxiproxy-server: `make toxiproxy` builds it where Go is installed, or set TOXIPROXY")
             brokers = held.enter_context(ThreeBrokers(program, folder, [KGS_CLASS], options.brokers, settings))
             (folder / "logs").mkdir()

@@ -1,4 +1,4 @@
-"""Random faults from a seed: one broker in `make test-neighbours`, three in `make soak`; `make chaos` by hand."""
+"""Random faults from a seed: one broker in `make test`, three in `make soak`; `make chaos` is the same by hand."""
 
 import time
 
@@ -9,7 +9,6 @@ from tests.system.chaos.options import Options
 from tests.system.chaos.report import run
 
 pytestmark = [
-    pytest.mark.neighbours,  # Toxiproxy
     pytest.mark.chaos,
     pytest.mark.slow(150),
     pytest.mark.timeout(2400),
